@@ -1,0 +1,22 @@
+//! PostgreSQL 14 to 18 through tokio-postgres.
+
+mod session;
+
+pub use session::{Endpoint, Role, Secret, Session, SessionError, chain, ready};
+
+/// Superuser of every server loadlab makes.
+pub const ADMIN: &str = "postgres";
+/// Owner of the trial's database; never a superuser. SQL of experiments runs as this role.
+pub const OWNER: &str = "loadlab";
+/// The trial's database.
+pub const DATABASE: &str = "loadlab";
+
+/// SQL run once when a template or baked image is made, as [`ADMIN`] in database `postgres`.
+/// `password` must consist of letters and digits.
+#[must_use]
+pub fn init_statements(password: &str) -> Vec<String> {
+    vec![
+        format!("CREATE ROLE {OWNER} LOGIN PASSWORD '{password}'"),
+        format!("CREATE DATABASE {DATABASE} OWNER {OWNER}"),
+    ]
+}

@@ -1,0 +1,134 @@
+//! Where servers run: containers (testcontainers), fresh local clusters, servers that already run.
+//!
+//! A [`Provider`] is prepared once (template data directory, baked image) and then starts one fresh
+//! server per trial. An [`Instance`] is stopped explicitly; whatever survives a kill is in the
+//! [`ledger`] and removed by the reaper process, the next start or `loadlab clean`.
+
+use std::future::Future;
+use std::path::PathBuf;
+use std::pin::Pin;
+
+use crate::engine::postgres::Endpoint;
+use crate::model::{Backend, EnvironmentSpec};
+
+/// A boxed future, so that the two traits here can be used as objects.
+pub type Boxed<'a, T> = Pin<Box<dyn Future<Output = T> + Send + 'a>>;
+
+/// Starts one fresh server per trial of one environment.
+pub trait Provider: Send + Sync {
+    /// Which backend this is.
+    fn backend(&self) -> Backend;
+
+    /// Makes whatever is made once: template, baked image. Safe to call again; cheap when nothing is missing.
+    fn prepare(&self) -> Boxed<'_, Result<(), EnvironmentError>>;
+
+    /// A fresh server that has answered two queries by the same postmaster.
+    fn start<'a>(&'a self, launch: &'a Launch) -> Boxed<'a, Result<Instance, EnvironmentError>>;
+}
+
+/// What one trial wants from its server.
+#[derive(Debug, Clone)]
+pub struct Launch {
+    /// Run the trial belongs to; part of labels and folder names.
+    pub run_id: String,
+    /// Number of the trial.
+    pub trial: u64,
+    /// The environment with the settings of this treatment.
+    pub environment: EnvironmentSpec,
+}
+
+/// A running server.
+pub struct Instance {
+    /// How to reach it.
+    pub endpoint: Endpoint,
+    /// What it is.
+    pub facts: InstanceFacts,
+    /// A folder that server and client both see, for COPY from server files.
+    pub exchange: Option<Exchange>,
+    /// Handle that measures and stops it.
+    pub running: Box<dyn Running>,
+}
+
+/// What a provider knows about the server it started.
+#[derive(Debug, Clone)]
+pub struct InstanceFacts {
+    /// Backend that was taken.
+    pub backend: Backend,
+    /// Image id, or `postgres 15.18 sha256:...` of the server binary. Never a path.
+    pub identity: String,
+    /// `overlay`, `copy`, `initdb`, `baked image`, `already running`.
+    pub fresh: String,
+    /// File system or volume kind below the data directory: `ext4`, `overlayfs on ext4`, `tmpfs`, `volume`.
+    pub storage: String,
+    /// `socket`, `address`, `published`.
+    pub connection: String,
+    /// CPUs of the server, if limited.
+    pub cpuset: Option<String>,
+}
+
+/// A folder that server and client both see.
+#[derive(Debug, Clone)]
+pub struct Exchange {
+    /// Its path here; files written here must be made world-readable.
+    pub client_dir: PathBuf,
+    /// Its path as the server sees it.
+    pub server_dir: String,
+}
+
+/// Resources used by all processes of a server since it started.
+#[derive(Debug, Clone, Copy, PartialEq, Default)]
+pub struct Usage {
+    /// User and system time in seconds.
+    pub cpu_seconds: Option<f64>,
+    /// Bytes read from the block layer.
+    pub read_bytes: Option<u64>,
+    /// Bytes written to the block layer.
+    pub written_bytes: Option<u64>,
+}
+
+/// The provider's side of a running server.
+pub trait Running: Send + Sync {
+    /// Resources used so far.
+    fn usage(&self) -> Boxed<'_, Usage>;
+
+    /// Why the server is in trouble, if the provider can tell: OOM kill, exit code, last log lines.
+    fn diagnose(&self) -> Boxed<'_, Option<String>>;
+
+    /// Stops the server (immediately, nothing is kept) and removes everything it left.
+    fn stop(self: Box<Self>) -> Boxed<'static, Result<(), EnvironmentError>>;
+}
+
+/// Why no server could be had.
+#[derive(Debug, thiserror::Error)]
+pub enum EnvironmentError {
+    /// Nothing on this machine can run the environment; text says why and what to do.
+    #[error("{reason}\n  what to do: {remedy}")]
+    Unavailable {
+        /// Why.
+        reason: String,
+        /// What to do about it.
+        remedy: String,
+    },
+    /// The server was started but did not become ready, or died.
+    #[error("the server did not start: {reason}")]
+    NotReady {
+        /// Why, with the last lines of its log.
+        reason: String,
+    },
+    /// A file or process operation failed.
+    #[error("{what}: {source}")]
+    Io {
+        /// What was tried, with the path.
+        what: String,
+        /// Why it failed.
+        source: std::io::Error,
+    },
+    /// The container engine refused something.
+    #[error("{what}: {reason}")]
+    ContainerEngine {
+        /// What was tried.
+        what: String,
+        /// Its words, whole cause chain.
+        reason: String,
+    },
+}

@@ -1,0 +1,31 @@
+//! The words of loadlab as plain data: no I/O, no async, no knowledge of YAML.
+//!
+//! Three shapes of an experiment exist, each a type of its own: *as written* (a tree of
+//! placed values, in `spec`), *as planned* ([`Design`], here) and *as bound* ([`BoundTrial`], here:
+//! one treatment with every template rendered and every name resolved). Later stages cannot see
+//! the earlier shapes.
+
+mod design;
+mod environment;
+mod measurement;
+mod scalar;
+mod step;
+mod table;
+mod trial;
+
+pub use design::{Blocks, Design, Factor, Level, Treatment};
+pub use environment::{
+    Backend, Checksums, ConnectionPath, EnvironmentSpec, FreshMethod, InitOptions, Limits, Storage,
+    VersionRange,
+};
+pub use measurement::{
+    EffectiveSetting, Guard, Latency, Measurement, Outcome, Sample, ServerCounters, ServerFacts, Spans,
+    TrialRecord,
+};
+pub use scalar::Scalar;
+pub use step::{
+    Cache, Copy, CopyFormat, CopySource, Decode, Insert, Load, LoadMethod, Read, ReadMethod, SameTransaction,
+    SelectMode, Step, StepKind, TextOrBinary, Until, Verify,
+};
+pub use table::{Column, ColumnType, Generator, Persistence, Table, TableCopy, TemplatePart, TextShape};
+pub use trial::{BoundTrial, PlannedTrial};
