@@ -1,8 +1,20 @@
 //! PostgreSQL 14 to 18 through tokio-postgres.
 
+pub mod counters;
+pub mod encode;
+mod field;
+pub mod load;
+pub mod read;
 mod session;
+pub mod settings;
+pub mod verify;
+pub mod work;
 
 pub use session::{Endpoint, Role, Secret, Session, SessionError, chain, ready};
+
+/// `application_name` of the connections that load and read. Their statistics have reached the server's
+/// views when none of them is left.
+pub const WORKER: &str = "loadlab worker";
 
 /// Superuser of every server loadlab makes.
 pub const ADMIN: &str = "postgres";
@@ -19,4 +31,10 @@ pub fn init_statements(password: &str) -> Vec<String> {
         format!("CREATE ROLE {OWNER} LOGIN PASSWORD '{password}'"),
         format!("CREATE DATABASE {DATABASE} OWNER {OWNER}"),
     ]
+}
+
+/// An identifier quoted by the server's rules.
+#[must_use]
+pub fn quote_ident(name: &str) -> String {
+    format!("\"{}\"", name.replace('"', "\"\""))
 }
