@@ -1,5 +1,6 @@
 //! PostgreSQL 14 to 18 through tokio-postgres.
 
+pub mod encode;
 mod session;
 
 pub use session::{Endpoint, Role, Secret, Session, SessionError, chain, ready};
