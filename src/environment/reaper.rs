@@ -3,13 +3,12 @@
 //! It holds the reading end of a pipe. However the run ends, the kernel closes the other end; without
 //! the word [`DONE`] before that, everything in the ledger is removed.
 
-use std::io::Write;
+use std::io::{Read, Write};
 use std::os::unix::process::CommandExt;
 use std::path::Path;
 use std::process::{Child, Command, ExitCode, Stdio};
 use std::time::Duration;
 
-use tokio::io::AsyncReadExt;
 use tokio::signal::unix::{SignalKind, signal};
 
 use super::clean::{CleanReport, remove_listed, sweep};
@@ -78,10 +77,7 @@ impl Reaper {
 pub fn reap_main(live: &Path) -> ExitCode {
     let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build();
     let Ok(runtime) = runtime else { return ExitCode::FAILURE };
-    let code = runtime.block_on(reap(live));
-    // Reading standard input may still block a thread.
-    runtime.shutdown_background();
-    code
+    runtime.block_on(reap(live))
 }
 
 async fn reap(live: &Path) -> ExitCode {
@@ -90,10 +86,13 @@ async fn reap(live: &Path) -> ExitCode {
         .into_iter()
         .map(signal)
         .collect();
-    let mut words = Vec::new();
-    // An unreadable pipe is a closed pipe.
-    drop(tokio::io::stdin().read_to_end(&mut words).await);
-    if words == DONE {
+    let waiting = tokio::task::spawn_blocking(|| {
+        let mut words = Vec::new();
+        // An unreadable pipe is a closed pipe.
+        drop(std::io::stdin().lock().read_to_end(&mut words));
+        words
+    });
+    if waiting.await.is_ok_and(|words| words == DONE) {
         return ExitCode::SUCCESS;
     }
     let Some(lock) = ledger::take_over(live, LOCK_PATIENCE) else {
