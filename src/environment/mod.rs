@@ -4,6 +4,21 @@
 //! server per trial. An [`Instance`] is stopped explicitly; whatever survives a kill is in the
 //! [`ledger`] and removed by the reaper process, the next start or `loadlab clean`.
 
+mod account;
+pub mod clean;
+pub mod discover;
+pub mod engine;
+mod files;
+pub mod install;
+pub mod ledger;
+pub mod local;
+mod local_server;
+mod overlay;
+mod place;
+mod process;
+pub mod reaper;
+mod template;
+
 use std::future::Future;
 use std::path::PathBuf;
 use std::pin::Pin;
