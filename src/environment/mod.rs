@@ -4,6 +4,10 @@
 //! server per trial. An [`Instance`] is stopped explicitly; whatever survives a kill is in the
 //! [`ledger`] and removed by the reaper process, the next start or `loadlab clean`.
 
+mod files;
+pub mod ledger;
+mod process;
+
 use std::future::Future;
 use std::path::PathBuf;
 use std::pin::Pin;
