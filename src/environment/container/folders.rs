@@ -32,6 +32,8 @@ pub(super) struct Footprint {
     container: Option<String>,
     volume: Option<String>,
     folders: Vec<PathBuf>,
+    /// Whether dropping it starts a removal.
+    net: bool,
 }
 
 impl Footprint {
@@ -44,6 +46,7 @@ impl Footprint {
             container: None,
             volume: None,
             folders: Vec::new(),
+            net: true,
         }
     }
 
@@ -118,7 +121,7 @@ impl Footprint {
 impl Drop for Footprint {
     /// A start that was cancelled half way. Without a runtime the ledger remembers.
     fn drop(&mut self) {
-        if self.is_empty() {
+        if self.is_empty() || !self.net {
             return;
         }
         let Ok(runtime) = tokio::runtime::Handle::try_current() else { return };
@@ -129,6 +132,8 @@ impl Drop for Footprint {
             container: self.container.take(),
             volume: self.volume.take(),
             folders: std::mem::take(&mut self.folders),
+            // A runtime that ends drops the task at once; it must not start another one for ever.
+            net: false,
         };
         runtime.spawn(async move {
             let gone = rest.remove().await;
