@@ -5,9 +5,20 @@
 //! [`ledger`] and removed by the reaper process, the next start or `loadlab clean`.
 
 pub mod container;
+mod account;
+pub mod clean;
+pub mod discover;
+pub mod engine;
 mod files;
+pub mod install;
 pub mod ledger;
+pub mod local;
+mod local_server;
+mod overlay;
+mod place;
 mod process;
+pub mod reaper;
+mod template;
 
 use std::future::Future;
 use std::path::PathBuf;

@@ -1,0 +1,215 @@
+//! A running local server: what it uses, why it died, how it ends.
+
+use std::fs;
+use std::os::unix::process::ExitStatusExt;
+use std::process::{Child, ExitStatus};
+use std::sync::{Arc, Mutex, PoisonError};
+use std::time::Duration;
+
+use super::account::last_lines;
+use super::files::failed;
+use super::ledger::{Ledger, Thing};
+use super::place::Place;
+use super::{Boxed, EnvironmentError, Running, Usage, process};
+use crate::engine::postgres::{Endpoint, ready};
+
+/// How long a server may take for its immediate shutdown before it is killed.
+const PATIENCE: Duration = Duration::from_secs(2);
+/// How often a starting server is asked whether it still lives.
+const POLL: Duration = Duration::from_millis(5);
+/// Lines of the log shown with an error.
+const LOG_LINES: usize = 12;
+
+/// The process, then its folder: fields are dropped in this order.
+pub(crate) struct LocalServer {
+    process: ServerProcess,
+    place: Place,
+}
+
+/// The outermost process of a server: `unshare`, or the server itself.
+struct ServerProcess {
+    child: Mutex<Child>,
+    pid: u32,
+    started: u64,
+    ledger: Arc<Ledger>,
+}
+
+impl LocalServer {
+    /// Takes charge of a process that was just spawned and writes it down.
+    ///
+    /// # Errors
+    /// When the ledger cannot be written; the process is ended then.
+    pub(crate) fn new(child: Child, place: Place, ledger: &Arc<Ledger>) -> Result<Self, EnvironmentError> {
+        let pid = child.id();
+        // A server that died at once has no start time; nothing is written down for it.
+        let started = process::started(pid);
+        let process = ServerProcess {
+            child: Mutex::new(child),
+            pid,
+            started: started.unwrap_or_default(),
+            ledger: Arc::clone(ledger),
+        };
+        let server = Self { process, place };
+        if let Some(started) = started {
+            ledger.record(&Thing::Process { pid, started })?;
+        }
+        Ok(server)
+    }
+
+    /// Waits until it answers, at most `deadline`; a server that has ended is not waited for.
+    ///
+    /// # Errors
+    /// With the last lines of the server's log.
+    pub(crate) async fn ready(
+        &self,
+        endpoint: &Endpoint,
+        deadline: Duration,
+    ) -> Result<(), EnvironmentError> {
+        let answer = tokio::select! {
+            answer = ready(endpoint, deadline) => answer.map_err(|error| error.to_string()),
+            status = self.ended() => Err(end_in_words(status)),
+        };
+        answer.map_err(|why| EnvironmentError::NotReady { reason: format!("{why}; {}", self.log_in_words()) })
+    }
+
+    async fn ended(&self) -> ExitStatus {
+        loop {
+            if let Some(status) = self.process.status() {
+                return status;
+            }
+            tokio::time::sleep(POLL).await;
+        }
+    }
+
+    fn log_in_words(&self) -> String {
+        let log = fs::read(self.place.log()).unwrap_or_default();
+        let lines = last_lines(&String::from_utf8_lossy(&log), LOG_LINES);
+        if lines.is_empty() { "its log is empty".to_owned() } else { format!("end of its log:\n{lines}") }
+    }
+
+    fn stop_and_remove(mut self) -> Result<(), EnvironmentError> {
+        let ended = self.process.end();
+        let removed = self.place.remove();
+        ended.and(removed)
+    }
+}
+
+impl ServerProcess {
+    fn status(&self) -> Option<ExitStatus> {
+        self.child.lock().unwrap_or_else(PoisonError::into_inner).try_wait().ok().flatten()
+    }
+
+    /// Ends it and everything below it.
+    fn end(&self) -> Result<(), EnvironmentError> {
+        let gone = process::end(self.pid, self.started, PATIENCE);
+        // Collects the exit status, so that no zombie stays.
+        self.status();
+        if !gone {
+            let what = format!("process {}: it does not end, not even by SIGKILL", self.pid);
+            return Err(failed(what)(std::io::ErrorKind::TimedOut.into()));
+        }
+        self.ledger.forget(&Thing::Process { pid: self.pid, started: self.started })
+    }
+}
+
+impl Drop for ServerProcess {
+    fn drop(&mut self) {
+        if self.status().is_none() {
+            // A failure stays in the ledger.
+            drop(self.end());
+        }
+    }
+}
+
+impl Running for LocalServer {
+    fn usage(&self) -> Boxed<'_, Usage> {
+        let pid = self.process.pid;
+        // Reading every process of the machine takes milliseconds: not on a thread of the runtime.
+        let reading = tokio::task::spawn_blocking(move || usage_below(pid));
+        Box::pin(async move { reading.await.unwrap_or_default() })
+    }
+
+    fn diagnose(&self) -> Boxed<'_, Option<String>> {
+        let ended = self.process.status().map(|status| format!("{}; ", end_in_words(status)));
+        let log = self.log_in_words();
+        Box::pin(async move { Some(format!("{}{log}", ended.unwrap_or_default())) })
+    }
+
+    fn stop(self: Box<Self>) -> Boxed<'static, Result<(), EnvironmentError>> {
+        Box::pin(async move {
+            let stopping = tokio::task::spawn_blocking(move || self.stop_and_remove());
+            stopping
+                .await
+                .unwrap_or_else(|error| Err(failed("stopping a server")(std::io::Error::other(error))))
+        })
+    }
+}
+
+fn end_in_words(status: ExitStatus) -> String {
+    match (status.code(), status.signal()) {
+        // unshare and setpriv pass a signal on as 128 + its number.
+        (_, Some(9)) | (Some(137), _) => {
+            "the server was killed (SIGKILL): perhaps the machine ran out of memory".to_owned()
+        }
+        (_, Some(signal)) => format!("the server ended by signal {signal}"),
+        (Some(code), _) => format!("the server ended with exit code {code}"),
+        (None, None) => "the server ended".to_owned(),
+    }
+}
+
+/// CPU time and block I/O of a server and its children, living and ended. The counters of a process
+/// include those children it has waited for.
+#[cfg(target_os = "linux")]
+fn usage_below(pid: u32) -> Usage {
+    let mut ticks = 0;
+    let mut io = Some((0, 0));
+    let mut seen = false;
+    for member in std::iter::once(pid).chain(process::descendants(pid)) {
+        let Some(process) = i32::try_from(member).ok().and_then(|id| procfs::process::Process::new(id).ok())
+        else {
+            continue;
+        };
+        let Ok(stat) = process.stat() else { continue };
+        seen = true;
+        let waited_for = u64::try_from(stat.cutime + stat.cstime).unwrap_or_default();
+        ticks += stat.utime + stat.stime + waited_for;
+        // A sum without one of its parts would be a wrong number.
+        io = io.zip(process.io().ok()).map(|((r, w), own)| (r + own.read_bytes, w + own.write_bytes));
+    }
+    #[expect(clippy::cast_precision_loss, reason = "clock ticks stay far below 2^53")]
+    let seconds = |ticks: u64| ticks as f64 / procfs::ticks_per_second() as f64;
+    if !seen {
+        return Usage::default();
+    }
+    Usage {
+        cpu_seconds: Some(seconds(ticks)),
+        read_bytes: io.map(|(r, _)| r),
+        written_bytes: io.map(|(_, w)| w),
+    }
+}
+
+/// Not known on this system.
+#[cfg(not(target_os = "linux"))]
+fn usage_below(_pid: u32) -> Usage {
+    Usage::default()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_kill_is_suspected_to_be_the_memory() {
+        assert!(end_in_words(ExitStatus::from_raw(9)).contains("memory"));
+        assert!(end_in_words(ExitStatus::from_raw(137 << 8)).contains("memory"));
+        assert_eq!(end_in_words(ExitStatus::from_raw(1 << 8)), "the server ended with exit code 1");
+    }
+
+    #[cfg(target_os = "linux")]
+    #[test]
+    fn usage_covers_children() {
+        let usage = usage_below(std::process::id());
+        assert!(usage.cpu_seconds.is_some_and(|seconds| seconds >= 0.0));
+        assert_eq!(usage_below(u32::MAX), Usage::default());
+    }
+}
