@@ -4,6 +4,7 @@
 //! server per trial. An [`Instance`] is stopped explicitly; whatever survives a kill is in the
 //! [`ledger`] and removed by the reaper process, the next start or `loadlab clean`.
 
+pub mod container;
 mod account;
 pub mod clean;
 pub mod discover;

@@ -117,6 +117,20 @@ impl Session {
     pub async fn open_as(endpoint: &Endpoint, role: Role, application: &str) -> Result<Self, SessionError> {
         let mut config = endpoint.config(role).map_err(SessionError::Connect)?;
         config.application_name(application);
+        Self::connect(&config).await
+    }
+
+    /// Connects as [`ADMIN`] to the database `postgres`, which is there before the trial's database is.
+    ///
+    /// # Errors
+    /// When the server refuses or cannot be reached.
+    pub async fn open_maintenance(endpoint: &Endpoint) -> Result<Self, SessionError> {
+        let mut config = endpoint.config(Role::Admin).map_err(SessionError::Connect)?;
+        config.dbname("postgres");
+        Self::connect(&config).await
+    }
+
+    async fn connect(config: &Config) -> Result<Self, SessionError> {
         let (client, connection) = config.connect(NoTls).await.map_err(SessionError::Connect)?;
         // Errors of the connection reach every pending request through the client.
         let driver = tokio::spawn(async move { drop(connection.await) });
