@@ -1,0 +1,9 @@
+//! Experiment files.
+pub mod bind;
+pub mod diagnostic;
+pub mod suggest;
+pub mod template;
+pub mod tree;
+pub mod units;
+pub mod wire;
+pub mod yaml;
