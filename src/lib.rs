@@ -6,4 +6,5 @@
 pub mod engine;
 pub mod environment;
 pub mod model;
+pub mod plan;
 pub mod spec;

@@ -1,5 +1,7 @@
 //! Experiment files.
 pub mod bind;
+pub mod check;
+pub mod ddl;
 pub mod diagnostic;
 pub mod suggest;
 pub mod template;

@@ -36,7 +36,6 @@ impl Default for Templates {
         engine.set_recursion_limit(50);
         engine.set_debug(true);
         engine.set_auto_escape_callback(|_| minijinja::AutoEscape::None);
-        engine.set_keep_trailing_newline(true);
         engine.remove_global("debug");
         engine.add_filter("ident", identifier);
         engine.add_filter("literal", literal);

@@ -34,7 +34,7 @@ pub fn parse(source: &Arc<Source>) -> Result<Node, Box<Diagnostic>> {
 
 fn options() -> serde_yaml::Options {
     serde_yaml::options! {
-        budget: Some(serde_yaml::budget! {
+        budget: serde_yaml::budget! {
             max_events: 300_000,
             max_nodes: 100_000,
             max_aliases: 1_000,
@@ -44,7 +44,7 @@ fn options() -> serde_yaml::Options {
             max_documents: 1,
             max_merge_keys: 200,
             max_total_scalar_bytes: 4 * 1024 * 1024,
-        }),
+        },
         // `off` and `no` are values of server settings, not booleans.
         strict_booleans: true,
         leading_zero_numbers_as_strings: true,
