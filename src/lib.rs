@@ -7,3 +7,5 @@ pub mod data;
 pub mod engine;
 pub mod environment;
 pub mod model;
+pub mod plan;
+pub mod spec;

@@ -1,0 +1,1 @@
+//! Which trials are run, in which order, and what they will take: pure, and lazy enough for millions.

@@ -1,0 +1,11 @@
+//! Experiment files.
+pub mod bind;
+pub mod check;
+pub mod ddl;
+pub mod diagnostic;
+pub mod suggest;
+pub mod template;
+pub mod tree;
+pub mod units;
+pub mod wire;
+pub mod yaml;
