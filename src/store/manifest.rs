@@ -1,7 +1,6 @@
 //! `run.json`: what was asked, with what, where and when.
 
 use jiff::Timestamp;
-use jiff::tz::TimeZone;
 use serde::{Deserialize, Serialize};
 
 use super::error::StoreError;
@@ -108,7 +107,7 @@ pub fn new_run_id(now: Timestamp) -> String {
     let mut random = [0_u8; 3];
     getrandom::fill(&mut random).expect("the operating system gives random bytes");
     let [a, b, c] = random;
-    format!("{}-{a:02x}{b:02x}{c:02x}", now.to_zoned(TimeZone::UTC).strftime("%Y%m%d-%H%M%S"))
+    format!("{}-{a:02x}{b:02x}{c:02x}", now.strftime("%Y%m%d-%H%M%S"))
 }
 
 /// Refuses names that would not be one plain folder name everywhere.
