@@ -1,4 +1,6 @@
 //! All integration tests in one binary.
 
+mod python_results;
+mod results;
 mod server_container;
 mod server_local;

@@ -12,6 +12,7 @@ mod scalar;
 mod step;
 mod table;
 mod trial;
+mod validity;
 
 pub use design::{Blocks, Design, Factor, Level, Treatment};
 pub use environment::{
