@@ -64,7 +64,10 @@ async fn sample(
         points.push((start.elapsed().as_secs_f64(), progress.rows()));
         if points.len() > MOST {
             let mut keep = false;
-            points.retain(|_| std::mem::replace(&mut keep, !keep));
+            points.retain(|_| {
+                keep = !keep;
+                keep
+            });
             interval *= 2;
         }
     }

@@ -10,6 +10,7 @@ pub mod settings;
 pub mod verify;
 pub mod work;
 
+pub use encode::quote_ident;
 pub use session::{Endpoint, Role, Secret, Session, SessionError, chain, ready};
 
 /// `application_name` of the connections that load and read. Their statistics have reached the server's
@@ -31,10 +32,4 @@ pub fn init_statements(password: &str) -> Vec<String> {
         format!("CREATE ROLE {OWNER} LOGIN PASSWORD '{password}'"),
         format!("CREATE DATABASE {DATABASE} OWNER {OWNER}"),
     ]
-}
-
-/// An identifier quoted by the server's rules.
-#[must_use]
-pub fn quote_ident(name: &str) -> String {
-    format!("\"{}\"", name.replace('"', "\"\""))
 }

@@ -24,7 +24,7 @@ pub async fn stored_content(client: &Client, table: &Table) -> Result<Content, W
             quote_ident(&copy.name)
         );
         let mut stream = std::pin::pin!(client.copy_out(&sql).await?);
-        let mut reader = ContentReader::new(table.columns.len());
+        let mut reader = ContentReader::new();
         while let Some(chunk) = stream.try_next().await? {
             reader.push(&chunk)?;
         }

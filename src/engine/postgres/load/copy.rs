@@ -7,6 +7,7 @@ use std::io::Write;
 use std::ops::Range;
 use std::os::unix::fs::PermissionsExt;
 use std::path::PathBuf;
+use std::sync::Arc;
 use std::time::Instant;
 
 use bytes::{Bytes, BytesMut};
@@ -85,9 +86,9 @@ impl Copier {
     }
 
     fn encoder(&self, rows: Range<u64>) -> ChunkedEncoder {
-        let encoder = CopyEncoder::new(&self.task.generator, self.knobs.format, self.knobs.header);
+        let encoder = CopyEncoder::new(self.knobs.format, Arc::clone(&self.task.generator));
         let chunk = self.knobs.chunk_bytes as usize;
-        ChunkedEncoder { encoder, next: rows.start, end: rows.end, chunk, state: State::Head }
+        ChunkedEncoder { encoder, rows, chunk, header: self.knobs.header, state: State::Head }
     }
 
     fn statement(&self, source: &str) -> String {
@@ -182,29 +183,29 @@ enum State {
 /// Cuts a COPY stream into chunks of about the wanted size.
 struct ChunkedEncoder {
     encoder: CopyEncoder,
-    next: u64,
-    end: u64,
+    rows: Range<u64>,
     chunk: usize,
+    header: bool,
     state: State,
 }
 
 impl ChunkedEncoder {
     /// Rows not yet encoded.
     fn left(&self) -> u64 {
-        self.end - self.next
+        self.rows.end - self.rows.start
     }
 
     fn next_chunk(&mut self) -> Option<Bytes> {
         let mut out = BytesMut::with_capacity(self.chunk + self.chunk / 8);
         match self.state {
             State::Done => return None,
-            State::Head => self.encoder.header(&mut out),
+            State::Head => self.encoder.begin(self.header, &mut out),
             State::Rows => {}
         }
         self.state = State::Rows;
-        self.next = self.encoder.rows(self.next..self.end, self.chunk, &mut out);
-        if self.next == self.end {
-            self.encoder.trailer(&mut out);
+        self.encoder.fill(&mut self.rows, self.chunk, &mut out);
+        if self.rows.is_empty() {
+            self.encoder.end(&mut out);
             self.state = State::Done;
         }
         Some(out.freeze())

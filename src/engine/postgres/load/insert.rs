@@ -4,6 +4,7 @@
 //! inside a transaction that costs a few bytes and no further round trip.
 
 use std::ops::Range;
+use std::sync::Arc;
 use std::time::Instant;
 
 use futures_util::future::try_join_all;
@@ -11,7 +12,7 @@ use tokio_postgres::Statement;
 
 use super::{Task, WorkDone, WorkError};
 use crate::engine::postgres::Session;
-use crate::engine::postgres::encode::{LiteralEncoder, ParameterEncoder};
+use crate::engine::postgres::encode::{LiteralEncoder, Parameters, RawParameter};
 use crate::model::Insert;
 
 /// One client of an INSERT load.
@@ -85,9 +86,9 @@ impl Inserter {
         let full = self.statement.as_ref().expect("prepared clients have a statement");
         let rest = (rows.end - rows.start) % size;
         let short = if rest == 0 { None } else { Some(self.prepare_rows(rest).await?) };
-        let mut encoder = ParameterEncoder::new(&self.task.generator);
-        encoder.encode(rows);
-        let parameters = encoder.parameters();
+        let mut encoded = Parameters::new(Arc::clone(&self.task.generator));
+        encoded.set_rows(rows);
+        let parameters: Vec<RawParameter<'_>> = encoded.iter().collect();
         let columns = self.task.table.columns.len();
         let per_statement = usize::try_from(size).unwrap_or(usize::MAX).saturating_mul(columns);
         let sent = parameters.chunks(per_statement).map(|values| {
@@ -98,11 +99,11 @@ impl Inserter {
             self.session.client.execute_raw(statement, values.iter())
         });
         try_join_all(sent).await?;
-        Ok(encoder.payload_bytes())
+        Ok(encoded.bytes() as u64)
     }
 
     async fn literals(&self, rows: Range<u64>) -> Result<u64, WorkError> {
-        let mut encoder = LiteralEncoder::new(&self.task.generator);
+        let mut encoder = LiteralEncoder::new(Arc::clone(&self.task.generator));
         let head = format!("INSERT INTO {} {} VALUES ", self.task.target(), self.task.column_list());
         let mut sql = String::new();
         let mut first = rows.start;

@@ -9,6 +9,7 @@ mod insert;
 use std::ops::Range;
 use std::sync::Arc;
 
+use super::encode::StreamError;
 use super::work::{Progress, WorkDone};
 use super::{Endpoint, Role, Session, SessionError, WORKER};
 use crate::data::{DataError, TableGenerator, share, share_of};
@@ -24,6 +25,9 @@ pub enum WorkError {
     /// Rows could not be made or read back.
     #[error(transparent)]
     Data(#[from] DataError),
+    /// A COPY stream from the server is damaged or ended early.
+    #[error(transparent)]
+    Stream(#[from] StreamError),
     /// A file for the server could not be written.
     #[error("cannot write {what}: {source}")]
     File {
@@ -74,8 +78,7 @@ impl Task {
 
     /// `(a, b, c)` of the table's columns.
     fn column_list(&self) -> String {
-        let names = self.table.columns.iter().map(|column| super::quote_ident(&column.name));
-        format!("({})", names.collect::<Vec<_>>().join(", "))
+        super::encode::column_list(self.table.columns.iter().map(|column| column.name.as_str()))
     }
 }
 

@@ -20,7 +20,7 @@ pub(super) async fn read(
     let mut done = WorkDone::default();
     let statement = format!("COPY ({sql}) TO STDOUT (FORMAT {})", format.sql());
     let mut stream = std::pin::pin!(session.client.copy_out(&statement).await?);
-    let mut content = (task.decode == Decode::Values).then(|| ContentReader::new(task.columns));
+    let mut content = (task.decode == Decode::Values).then(ContentReader::new);
     let mut messages: u64 = 0;
     while let Some(chunk) = stream.try_next().await? {
         if done.first_row.is_none() {

@@ -15,7 +15,6 @@ use crate::model::{Decode, Read, ReadMethod, Table};
 #[derive(Clone)]
 struct Task {
     client: u32,
-    columns: usize,
     decode: Decode,
     progress: Progress,
 }
@@ -62,8 +61,7 @@ pub async fn prepare(
         let pages = pages(&session, name, client / copies, sharing).await?;
         let columns = read.columns.iter().map(|name| quote_ident(name)).collect::<Vec<_>>().join(", ");
         let sql = format!("SELECT {columns} FROM {}{pages}", quote_ident(name));
-        let task =
-            Task { client, columns: read.columns.len(), decode: read.decode, progress: progress.clone() };
+        let task = Task { client, decode: read.decode, progress: progress.clone() };
         clients.push(ReadClient { session, task, sql, method: read.method.clone() });
     }
     Ok(clients)

@@ -7,8 +7,8 @@ use tokio_postgres::{Row, SimpleQueryMessage};
 
 use super::{Task, WorkDone, WorkError};
 use crate::engine::postgres::Session;
-use crate::engine::postgres::encode::RowHasher;
-use crate::engine::postgres::field::RawField;
+use crate::engine::postgres::encode::{RawField, RowHasher};
+use crate::engine::postgres::field::decode;
 use crate::model::{Decode, SelectMode, TextOrBinary};
 
 /// Rows after which the progress is told.
@@ -30,12 +30,14 @@ impl<'a> Sink<'a> {
     fn row(&mut self, row: &Row) -> Result<(), WorkError> {
         self.count(row.raw_size_bytes());
         if self.task.decode == Decode::Values {
-            let mut fields = Vec::with_capacity(self.task.columns);
-            for column in 0..self.task.columns {
-                let field: RawField<'_> = row.try_get(column)?;
-                fields.push(field.decoded()?);
+            for (index, column) in row.columns().iter().enumerate() {
+                let field: RawField<'_> = row.try_get(index)?;
+                if let Some(raw) = field.0 {
+                    decode(column.type_(), raw).map_err(|error| undecodable(column.name(), &*error))?;
+                }
+                self.hasher.field(field.0);
             }
-            self.hasher.row(fields.into_iter());
+            self.hasher.end_row();
         }
         Ok(())
     }
@@ -100,6 +102,10 @@ pub(super) async fn read(
         }
     }
     Ok(sink.finish())
+}
+
+fn undecodable(column: &str, error: &dyn std::error::Error) -> WorkError {
+    WorkError::Protocol(format!("cannot decode a value of column {column}: {error}"))
 }
 
 fn text_row(sink: &mut Sink<'_>, message: &SimpleQueryMessage) {
