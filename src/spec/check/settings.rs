@@ -110,7 +110,8 @@ fn single(environment: &EnvironmentSpec, name: &str, value: &Scalar) -> Option<F
         let finding = Finding::new(pointer, format!("`{name}` has no value"));
         return Some(finding.hint("leave the setting out to get the server's default"));
     }
-    let problem = majors(environment).find_map(|major| normalise_setting(name, &value.to_string(), major).err())?;
+    let problem =
+        majors(environment).find_map(|major| normalise_setting(name, &value.to_string(), major).err())?;
     let SettingProblem { message, expected, hint } = problem;
     Some(Finding { pointer, message, expected, hint })
 }
@@ -140,9 +141,11 @@ fn together(environment: &EnvironmentSpec) -> Vec<Finding> {
     let mut findings = Vec::new();
     let minimal = in_force(environment, "wal_level").as_deref() == Some("minimal");
     if minimal && number_in_force(environment, "max_wal_senders") != Some(0) {
-        let message = "the server does not start with `wal_level: minimal` while `max_wal_senders` is above 0";
+        let message =
+            "the server does not start with `wal_level: minimal` while `max_wal_senders` is above 0";
         let finding = Finding::new("server.settings.wal_level", message);
-        findings.push(finding.expected("max_wal_senders: 0").hint("add `max_wal_senders: 0` to the settings"));
+        findings
+            .push(finding.expected("max_wal_senders: 0").hint("add `max_wal_senders: 0` to the settings"));
     }
     if minimal && in_force(environment, "archive_mode").is_some_and(|mode| mode != "off") {
         let message = "the server does not start with `wal_level: minimal` while `archive_mode` is on";
@@ -159,7 +162,8 @@ fn wal_size(environment: &EnvironmentSpec, name: &str) -> Option<Finding> {
     let size = number_in_force(environment, name)?;
     (size < 2 * segment).then(|| {
         let message = format!("`{name}` must be at least twice the WAL segment size of {segment} MB");
-        Finding::new(format!("server.settings.{name}"), message).expected(format!("{}MB or more", 2 * segment))
+        Finding::new(format!("server.settings.{name}"), message)
+            .expected(format!("{}MB or more", 2 * segment))
     })
 }
 

@@ -127,7 +127,8 @@ fn in_range(setting: &Setting, number: f64, value: &str) -> Result<(), ValueProb
 }
 
 fn range_text(setting: &Setting) -> String {
-    let unit = if setting.unit.is_empty() { String::new() } else { format!(" (in units of {})", setting.unit) };
+    let unit =
+        if setting.unit.is_empty() { String::new() } else { format!(" (in units of {})", setting.unit) };
     format!("{} to {}{unit}", six_or_whole(setting.min), six_or_whole(setting.max))
 }
 
@@ -137,7 +138,8 @@ fn six_or_whole(number: f64) -> String {
 
 /// Units the setting takes and the name of its own among them, with its size.
 fn units(setting: &Setting) -> Option<(&'static [(&'static str, f64)], f64)> {
-    let size = |units: &[(&str, f64)], name: &str| units.iter().find(|unit| unit.0 == name).map(|unit| unit.1);
+    let size =
+        |units: &[(&str, f64)], name: &str| units.iter().find(|unit| unit.0 == name).map(|unit| unit.1);
     match setting.unit {
         "" => None,
         "8kB" => Some((&MEMORY, 8192.0)),
