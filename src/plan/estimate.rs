@@ -224,3 +224,114 @@ fn until_seconds(until: Until, bytes: f64) -> f64 {
         Until::Settled => checkpoint + bytes * RATES.vacuum_byte,
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::model::{ColumnType, CopyFormat, Generator, Step, TableCopy, Verify};
+    use crate::plan::width::tests::column;
+
+    fn environment() -> crate::model::EnvironmentSpec {
+        let json = serde_json::json!({
+            "name": "postgres-15", "versions": {"min": 15, "max": 15}, "image": "postgres:15", "binaries": null,
+            "init": {"locale": "C", "encoding": "UTF8", "checksums": "off", "wal_segment_mib": null},
+            "settings": {}, "limits": {}, "storage": "layer", "fresh": "auto", "connection": "socket",
+            "client_cpuset": null, "url_variable": "LOADLAB_URL",
+        });
+        serde_json::from_value(json).unwrap()
+    }
+
+    fn table(rows: u64, index: bool) -> Table {
+        let indexes = if index { vec!["ALTER TABLE t ADD PRIMARY KEY (c)".to_owned()] } else { vec![] };
+        let generator = Generator::Sequence { start: Scalar::Int(0), step: 1.0 };
+        Table {
+            name: "t".to_owned(),
+            copies: vec![TableCopy {
+                name: "t".to_owned(),
+                ddl: vec!["CREATE TABLE t (c bigint)".to_owned()],
+                indexes,
+            }],
+            columns: vec![column(ColumnType::Int8, generator)],
+            persistence: Persistence::Logged,
+            partitioned: false,
+            rows,
+            seed: 1,
+        }
+    }
+
+    fn trial(table: Table, method: LoadMethod) -> BoundTrial {
+        let load = Load { table: 0, method, clients: 1, until: Until::Committed, verify: Verify::Now };
+        let step = |name: &str, kind| Step {
+            name: name.to_owned(),
+            timeout: std::time::Duration::from_mins(1),
+            kind,
+        };
+        let steps = vec![
+            step("create", StepKind::Create { table: 0, with_indexes: true }),
+            step("load", StepKind::Load(load)),
+        ];
+        BoundTrial { environment: environment(), tables: vec![table], steps }
+    }
+
+    fn copy() -> LoadMethod {
+        LoadMethod::Copy(Copy {
+            format: CopyFormat::Binary,
+            freeze: false,
+            source: CopySource::Client,
+            same_transaction: SameTransaction::None,
+            rows_per_commit: None,
+            chunk_bytes: 65_536,
+            header: false,
+        })
+    }
+
+    fn insert(rows_per_batch: u64) -> LoadMethod {
+        LoadMethod::Insert(Insert {
+            rows_per_statement: 1,
+            rows_per_batch,
+            rows_per_commit: None,
+            prepared: true,
+        })
+    }
+
+    #[test]
+    fn disk_grows_with_rows_indexes_and_wal() {
+        let plain = estimate(&trial(table(1_000_000, false), copy()));
+        let indexed = estimate(&trial(table(1_000_000, true), copy()));
+        assert_eq!(plain.rows, 1_000_000);
+        // 36 bytes of heap a row and about as much WAL.
+        assert!((120_000_000..200_000_000).contains(&plain.bytes_on_disk), "{plain:?}");
+        assert!(indexed.bytes_on_disk > plain.bytes_on_disk + 25_000_000, "{indexed:?}");
+        let unlogged = Table { persistence: Persistence::Unlogged, ..table(1_000_000, false) };
+        assert!(estimate(&trial(unlogged, copy())).bytes_on_disk < plain.bytes_on_disk);
+    }
+
+    #[test]
+    fn wal_ends_at_max_wal_size() {
+        let mut trial = trial(table(1_000_000_000, false), copy());
+        let before = estimate(&trial).bytes_on_disk;
+        trial.environment.settings.insert("max_wal_size".to_owned(), Scalar::Text("2GB".to_owned()));
+        assert_eq!(estimate(&trial).bytes_on_disk, before + 1_073_741_824);
+    }
+
+    #[test]
+    fn slower_methods_take_longer() {
+        let seconds = |method| estimate(&trial(table(1_000_000, false), method)).seconds;
+        assert!(seconds(copy()) < seconds(insert(1000)));
+        assert!(seconds(insert(1000)) < seconds(insert(1)));
+    }
+
+    #[test]
+    fn absurd_numbers_saturate() {
+        let estimate = estimate(&trial(table(u64::MAX, true), copy()));
+        assert_eq!((estimate.rows, estimate.bytes_on_disk), (u64::MAX, u64::MAX));
+        assert!(estimate.seconds.is_finite());
+    }
+
+    #[test]
+    fn an_empty_table_costs_a_server() {
+        let estimate = estimate(&trial(table(0, true), copy()));
+        assert_eq!(estimate.rows, 0);
+        assert!(estimate.seconds >= RATES.server);
+    }
+}

@@ -377,8 +377,8 @@ mod tests {
         let plan = Plan::new(&design(&[2, 4], 3)).unwrap();
         let order: Vec<Vec<u64>> =
             (0..3).map(|block| plan.block(block).map(|trial| trial.treatment_index).collect()).collect();
-        insta::assert_compact_debug_snapshot!(order, @"");
-        insta::assert_snapshot!(plan.order_digest(), @"");
+        insta::assert_compact_debug_snapshot!(order, @"[[5, 1, 2, 0, 3, 6, 7, 4], [6, 4, 5, 0, 3, 1, 2, 7], [5, 4, 0, 1, 3, 6, 2, 7]]");
+        insta::assert_snapshot!(plan.order_digest(), @"2e74295786be0fbc7570d272a5702882ba25531e9bbc00c930fb260a1eccc0f1");
     }
 
     #[test]
@@ -404,9 +404,9 @@ mod tests {
     #[test]
     fn too_many_treatments_are_counted_and_refused() {
         let error = Plan::new(&design(&[1000, 1000, 1000], 1)).unwrap_err();
-        insta::assert_snapshot!(error, @"");
+        insta::assert_snapshot!(error, @"the design has 1000000000 treatments, more than the 10000000 a plan may have: take levels away from `f0` (1000), `f1` (1000), `f2` (1000)");
         let error = Plan::new(&design(&[2, 8], u32::MAX)).unwrap_err();
-        insta::assert_snapshot!(error, @"");
+        insta::assert_snapshot!(error, @"the design has 68719476720 trials, more than the 10000000 a plan may have: there are 16 treatments in 4294967295 blocks");
     }
 
     #[test]

@@ -35,9 +35,9 @@ const OWN: [(&str, &str); 13] = [
 
 /// Settings that are fixed when the cluster or the server is made, with the place to say it.
 const FIXED: [(&str, &str); 4] = [
-    ("wal_segment_size", "use the environment's `init: {wal_segment: ...}`"),
-    ("data_checksums", "use the environment's `init: {checksums: ...}`"),
-    ("server_encoding", "use the environment's `init: {encoding: ...}`"),
+    ("wal_segment_size", "use the environment's `initdb: {wal_segment_size: ...}`"),
+    ("data_checksums", "use the environment's `initdb: {checksums: ...}`"),
+    ("server_encoding", "use the environment's `initdb: {encoding: ...}`"),
     ("block_size", "it is fixed when PostgreSQL is compiled: name other binaries or another image"),
 ];
 
@@ -122,7 +122,7 @@ fn majors(environment: &EnvironmentSpec) -> impl Iterator<Item = u32> {
 }
 
 /// What a setting will be: as asked for, or the built-in default of the newest major in the range.
-pub(super) fn in_force(environment: &EnvironmentSpec, name: &str) -> Option<String> {
+fn in_force(environment: &EnvironmentSpec, name: &str) -> Option<String> {
     let major = majors(environment).last().unwrap_or(*MAJORS.end());
     let asked = environment.settings.iter().find(|(asked, _)| asked.eq_ignore_ascii_case(name));
     match asked {
@@ -132,7 +132,7 @@ pub(super) fn in_force(environment: &EnvironmentSpec, name: &str) -> Option<Stri
 }
 
 /// A whole-number setting in its own unit.
-pub(super) fn number_in_force(environment: &EnvironmentSpec, name: &str) -> Option<i64> {
+fn number_in_force(environment: &EnvironmentSpec, name: &str) -> Option<i64> {
     in_force(environment, name)?.parse().ok()
 }
 
@@ -167,8 +167,22 @@ fn wal_size(environment: &EnvironmentSpec, name: &str) -> Option<Finding> {
     })
 }
 
+/// Whether that many clients can connect beside loadlab's own two sessions. Reserved connections are not for
+/// them: they are no superusers.
+pub(super) fn connections(environment: &EnvironmentSpec, clients: u32, pointer: String) -> Option<Finding> {
+    let max = number_in_force(environment, "max_connections")?;
+    let needed = i64::from(clients) + reserved(environment) + 2;
+    (needed > max).then(|| {
+        let message = format!("{clients} clients do not fit in `max_connections: {max}`");
+        let hint = format!("set `max_connections: {needed}` or more under `server.settings`");
+        Finding::new(pointer, message)
+            .expected(format!("{} clients or fewer", max - reserved(environment) - 2))
+            .hint(hint)
+    })
+}
+
 /// Connections only a superuser gets.
-pub(super) fn reserved(environment: &EnvironmentSpec) -> i64 {
+fn reserved(environment: &EnvironmentSpec) -> i64 {
     let names = ["superuser_reserved_connections", "reserved_connections"];
     names.iter().filter_map(|name| number_in_force(environment, name)).sum()
 }
