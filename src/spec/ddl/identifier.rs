@@ -21,15 +21,19 @@ pub fn identifier_problem(name: &str) -> Option<String> {
         return Some(format!("the name {name:?} holds a NUL character"));
     }
     (name.len() > MAX_BYTES).then(|| {
-        format!("the name `{name}` is {} bytes long; PostgreSQL cuts names after {MAX_BYTES} bytes", name.len())
+        format!(
+            "the name `{name}` is {} bytes long; PostgreSQL cuts names after {MAX_BYTES} bytes",
+            name.len()
+        )
     })
 }
 
 /// Why `name` cannot be the name of a table or index of an experiment.
 pub(super) fn relation_problem(name: &str) -> Option<String> {
     let reserved = name.starts_with("pg_");
-    identifier_problem(name)
-        .or_else(|| reserved.then(|| format!("the name `{name}` begins with `pg_`, which is the server's own")))
+    identifier_problem(name).or_else(|| {
+        reserved.then(|| format!("the name `{name}` begins with `pg_`, which is the server's own"))
+    })
 }
 
 /// Why `name` cannot be the name of a column.

@@ -10,9 +10,8 @@ use super::source::{Source, SqlFinding};
 use super::table::altered_table;
 
 /// Statements that may stand among a table's indexes.
-const ALLOWED: [&str; 11] = [
-    "CREATE", "ALTER", "CLUSTER", "COMMENT", "REINDEX", "ANALYZE", "VACUUM", "SELECT", "SET", "DO", "CALL",
-];
+const ALLOWED: [&str; 11] =
+    ["CREATE", "ALTER", "CLUSTER", "COMMENT", "REINDEX", "ANALYZE", "VACUUM", "SELECT", "SET", "DO", "CALL"];
 
 /// What the index statements of a table say.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
@@ -90,7 +89,12 @@ fn name_table(table: String, indexes: &mut ParsedIndexes) {
     }
 }
 
-fn read_index(source: &Source, index: &CreateIndex, indexes: &mut ParsedIndexes, findings: &mut Vec<SqlFinding>) {
+fn read_index(
+    source: &Source,
+    index: &CreateIndex,
+    indexes: &mut ParsedIndexes,
+    findings: &mut Vec<SqlFinding>,
+) {
     let (table, qualified) = fold_object(&index.table_name);
     if qualified {
         let message = format!("the name of the table `{table}` has a schema");

@@ -20,3 +20,6 @@ pub use source::SqlFinding;
 pub use split::split_statements;
 pub use table::{MAX_COLUMNS, ParsedColumn, ParsedTable, parse_table, parse_table_header};
 pub use types::parse_type;
+
+#[cfg(test)]
+mod tests;

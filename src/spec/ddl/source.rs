@@ -113,7 +113,8 @@ impl Source {
 
     /// Whether token `index` is the unquoted word `keyword` (lower case).
     pub(super) fn is(&self, index: usize, keyword: &str) -> bool {
-        self.word(index).is_some_and(|word| word.quote_style.is_none() && word.value.eq_ignore_ascii_case(keyword))
+        self.word(index)
+            .is_some_and(|word| word.quote_style.is_none() && word.value.eq_ignore_ascii_case(keyword))
     }
 
     /// Whether the unquoted words `keywords` stand at token `index`.
