@@ -8,7 +8,7 @@ use xxhash_rust::xxh3::xxh3_128;
 /// Number of rows and a checksum that does not depend on their order.
 ///
 /// The checksum is the wrapping sum of XXH3-128 of each row, a row being its fields in PostgreSQL's binary format, each
-/// after its length as a big-endian `i32` (-1 for NULL): the body of a row of `COPY ... (FORMAT binary)`. Two rows swapped give
+/// after its length as a big-endian `i32` (-1 for NULL): the body of a row of binary COPY. Two rows swapped give
 /// the same sum; a row lost, doubled or changed does not. Contents of parts can be merged.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Default)]
 pub struct Content {
