@@ -75,7 +75,8 @@ mod tests {
                 assert_eq!((shares[0].start, shares[shares.len() - 1].end), (0, rows));
                 assert!(shares.windows(2).all(|pair| pair[0].end == pair[1].start));
                 let sizes: Vec<u64> = shares.iter().map(|share| share.end - share.start).collect();
-                assert!(sizes.iter().max() <= sizes.iter().min().map(|least| least + 1).as_ref());
+                let (least, most) = (sizes.iter().min(), sizes.iter().max());
+                assert!(most.zip(least).is_some_and(|(most, least)| most - least <= 1), "{sizes:?}");
             }
         }
         assert!(share(10, 3, 3).is_empty() && share(10, 0, 5).is_empty());

@@ -33,9 +33,9 @@ fn lines(table: &Table, format: CopyFormat) -> String {
 fn generated_rows_are_the_ones_they_always_were() {
     insta::assert_snapshot!(lines(&every_generator(6), CopyFormat::Text));
     let content = expected_content(&every_generator(1000), 0).expect("valid");
-    insta::assert_snapshot!(content.to_string(), @"");
+    assert_eq!(content.to_string(), "1000 rows, checksum 8f7420f6fa1fcbea9ee341fc944d4abb");
     let booking = expected_content(&booking_table(100_000), 0).expect("valid");
-    insta::assert_snapshot!(booking.to_string(), @"");
+    assert_eq!(booking.to_string(), "100000 rows, checksum 0eaca99adf95298480307d350c14eaeb");
 }
 
 #[test]
@@ -228,7 +228,7 @@ proptest! {
             prop_assert_eq!(&fields, &read_text_line(line));
             prop_assert!(fields[0].as_ref().is_none_or(|word| words.contains(word)));
             prop_assert_eq!(fields[0].as_deref().map(str::as_bytes), binary[0].as_deref());
-            prop_assert_eq!(fields[1].as_deref(), Some(integer.to_string().as_str()));
+            prop_assert_eq!(&fields[1], &Some(integer.to_string()));
             prop_assert_eq!(binary[1].as_deref(), Some(&integer.to_be_bytes()[..]));
             let read: f64 = fields[2].as_deref().expect("not null").parse().expect("a float");
             let sent = binary[2].as_deref().and_then(|bytes| bytes.try_into().ok()).map(f64::from_be_bytes);
