@@ -1,5 +1,8 @@
 //! Constants: a scalar of the file as a value of a column's type.
 
+use std::iter::Peekable;
+use std::str::Chars;
+
 use crate::model::{ColumnType, Scalar};
 
 use super::value::OwnedValue;
@@ -165,37 +168,52 @@ fn array_parts(text: &str) -> Option<Vec<Option<String>>> {
     }
     let mut characters = inside.chars().peekable();
     loop {
-        while characters.next_if(|character| character.is_ascii_whitespace()).is_some() {}
-        let quoted = characters.next_if_eq(&'"').is_some();
-        let mut part = String::new();
-        loop {
-            match characters.peek() {
-                None if quoted => return None,
-                Some('"') if quoted => break,
-                None | Some(',') if !quoted => break,
-                Some('{' | '}' | '"') if !quoted => return None,
-                _ => {}
-            }
-            let character = characters.next()?;
-            part.push(if character == '\\' { characters.next()? } else { character });
-        }
-        if quoted {
-            characters.next();
-            while characters.next_if(|character| character.is_ascii_whitespace()).is_some() {}
+        skip_blanks(&mut characters);
+        let part = if characters.next_if_eq(&'"').is_some() {
+            Some(quoted_part(&mut characters)?)
         } else {
-            part.truncate(part.trim_end().len());
-            if part.is_empty() {
-                return None;
-            }
-        }
-        let null = !quoted && part.eq_ignore_ascii_case("null");
-        parts.push((!null).then_some(part));
+            Some(bare_part(&mut characters)?).filter(|part| !part.eq_ignore_ascii_case("null"))
+        };
+        parts.push(part);
+        skip_blanks(&mut characters);
         match characters.next() {
             None => return Some(parts),
             Some(',') => {}
             Some(_) => return None,
         }
     }
+}
+
+type Characters<'a> = Peekable<Chars<'a>>;
+
+fn skip_blanks(characters: &mut Characters<'_>) {
+    while characters.next_if(char::is_ascii_whitespace).is_some() {}
+}
+
+/// Up to and with the closing quote.
+fn quoted_part(characters: &mut Characters<'_>) -> Option<String> {
+    let mut part = String::new();
+    loop {
+        match characters.next()? {
+            '"' => return Some(part),
+            '\\' => part.push(characters.next()?),
+            other => part.push(other),
+        }
+    }
+}
+
+/// Up to the next comma; not empty.
+fn bare_part(characters: &mut Characters<'_>) -> Option<String> {
+    let mut part = String::new();
+    while let Some(character) = characters.next_if(|character| *character != ',') {
+        match character {
+            '{' | '}' | '"' => return None,
+            '\\' => part.push(characters.next()?),
+            other => part.push(other),
+        }
+    }
+    part.truncate(part.trim_end().len());
+    (!part.is_empty()).then_some(part)
 }
 
 #[cfg(test)]

@@ -10,6 +10,7 @@ use super::random::Draws;
 /// monotone discrete distributions", ACM TOMACS 6(3), 1996. Constant time for every `n`, no table.
 #[derive(Debug, Clone, PartialEq)]
 pub(super) struct Zipf {
+    last: u64,
     n: f64,
     exponent: f64,
     integral_first: f64,
@@ -21,8 +22,8 @@ impl Zipf {
     /// `n` at least 1, `exponent` above 0.
     #[expect(clippy::cast_precision_loss, reason = "ranks above 2^53 have no visible share")]
     pub(super) fn new(n: u64, exponent: f64) -> Self {
-        let n = n as f64;
-        let mut zipf = Self { n, exponent, integral_first: 0.0, integral_last: 0.0, shortcut: 0.0 };
+        let (last, n) = (n, n as f64);
+        let mut zipf = Self { last, n, exponent, integral_first: 0.0, integral_last: 0.0, shortcut: 0.0 };
         zipf.integral_first = zipf.integral(1.5) - 1.0;
         zipf.integral_last = zipf.integral(n + 0.5);
         zipf.shortcut = 2.0 - zipf.inverse(zipf.integral(2.5) - zipf.density(2.0));
@@ -37,7 +38,8 @@ impl Zipf {
             let place = self.inverse(area);
             let rank = libm::floor(place + 0.5).clamp(1.0, self.n);
             if rank - place <= self.shortcut || area >= self.integral(rank + 0.5) - self.density(rank) {
-                return rank as u64;
+                // Above 2^53 the float may be rounded beyond the last rank.
+                return (rank as u64).min(self.last);
             }
         }
     }

@@ -16,7 +16,7 @@ mod permutation;
 mod random;
 mod table;
 #[cfg(test)]
-mod tests;
+pub(crate) mod tests;
 mod value;
 
 pub use calendar::{DATE_INFINITY, TIMESTAMP_INFINITY, write_date, write_timestamp};

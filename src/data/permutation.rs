@@ -5,22 +5,22 @@
 
 use super::random::{Stream, mix64};
 
-const ROUNDS: u64 = 4;
+const ROUNDS: usize = 4;
 
 /// A permutation of `0..size`.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) struct Permutation {
     size: u64,
     half_bits: u32,
-    keys: [u64; ROUNDS as usize],
+    keys: [u64; ROUNDS],
 }
 
 impl Permutation {
     /// The permutation a stream stands for.
     pub(super) fn new(size: u64, stream: Stream) -> Self {
         let bits = u64::BITS - size.saturating_sub(1).leading_zeros();
-        let mut keys = [0; ROUNDS as usize];
-        for (round, key) in (0..ROUNDS).zip(&mut keys) {
+        let mut keys = [0; ROUNDS];
+        for (round, key) in (0..).zip(&mut keys) {
             *key = stream.numbered(round).key();
         }
         Self { size, half_bits: bits.div_ceil(2).max(1), keys }

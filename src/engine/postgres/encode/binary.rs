@@ -8,6 +8,7 @@ use bytes::{BufMut, BytesMut};
 use crate::data::{Scratch, TableGenerator};
 
 use super::field::put_field;
+use super::layout::{Frame, Part, layout};
 
 /// What a binary COPY stream begins with: signature, no flags, no extension.
 pub const COPY_HEADER: &[u8] = b"PGCOPY\n\xff\r\n\0\0\0\0\0\0\0\0\0";
@@ -24,19 +25,14 @@ pub struct BinaryEncoder {
     longest: usize,
 }
 
-/// A stretch of a row.
-#[derive(Debug, Clone)]
-enum Part {
-    /// The same in every row.
-    Constant(Vec<u8>),
-    /// Index of a column whose value is made.
-    Column(usize),
-}
-
 impl BinaryEncoder {
     /// An encoder for one thread; the generator is shared.
     pub fn new(table: Arc<TableGenerator>) -> Self {
-        let parts = parts(&table);
+        // The planner refuses more than 1,600 columns.
+        let fields = i16::try_from(table.columns().len()).unwrap_or(i16::MAX).to_be_bytes();
+        let frame = Frame { begin: &fields, between: b"", end: b"" };
+        let parts =
+            layout(&table, frame, |value, kind, out| put_field(value, kind, out, &mut Scratch::default()));
         Self { table, parts, scratch: Scratch::default(), element: Scratch::default(), longest: 64 }
     }
 
@@ -69,25 +65,4 @@ impl BinaryEncoder {
             self.row(row, out);
         }
     }
-}
-
-fn parts(table: &TableGenerator) -> Vec<Part> {
-    let mut parts = Vec::new();
-    let mut constant = BytesMut::new();
-    // The planner refuses more than 1,600 columns.
-    constant.put_i16(i16::try_from(table.columns().len()).unwrap_or(i16::MAX));
-    for (index, column) in table.columns().iter().enumerate() {
-        if let Some(value) = column.constant() {
-            put_field(value, column.kind(), &mut constant, &mut Scratch::default());
-            continue;
-        }
-        if !constant.is_empty() {
-            parts.push(Part::Constant(constant.split().to_vec()));
-        }
-        parts.push(Part::Column(index));
-    }
-    if !constant.is_empty() {
-        parts.push(Part::Constant(constant.to_vec()));
-    }
-    parts
 }

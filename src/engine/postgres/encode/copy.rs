@@ -8,43 +8,60 @@ use bytes::{BufMut, BytesMut};
 use crate::data::TableGenerator;
 use crate::model::CopyFormat;
 
-use super::text::Workspace;
+use super::layout::{Frame, Part, layout};
+use super::text::{Spelled, Spelling, Workspace};
 use super::{BinaryEncoder, COPY_HEADER, COPY_TRAILER, CsvEncoder};
 
 /// Encodes rows as COPY's text format: tabs, `\N`, backslash escapes.
 #[derive(Debug)]
 pub struct TextEncoder {
     table: Arc<TableGenerator>,
+    parts: Vec<Part>,
     workspace: Workspace,
 }
 
 impl TextEncoder {
     /// An encoder for one thread; the generator is shared.
     pub fn new(table: Arc<TableGenerator>) -> Self {
-        Self { table, workspace: Workspace::default() }
+        let frame = Frame { begin: b"", between: b"\t", end: b"\n" };
+        let parts = layout(&table, frame, |value, kind, out| {
+            put_field(Spelling::default().of(value, kind), out);
+        });
+        Self { table, parts, workspace: Workspace::default() }
     }
 
     /// Appends one row with its newline.
     pub fn row(&mut self, row: u64, out: &mut BytesMut) {
-        for (index, column) in self.table.columns().iter().enumerate() {
-            if index > 0 {
-                out.put_u8(b'\t');
-            }
-            let value = column.value(row, &mut self.workspace.value);
-            match self.workspace.spelling.of(value, column.kind()) {
-                None => out.put_slice(b"\\N"),
-                Some(spelled) if spelled.free => escape(spelled.text, out),
-                Some(spelled) => out.put_slice(spelled.text.as_bytes()),
+        for part in &self.parts {
+            match part {
+                Part::Constant(bytes) => out.put_slice(bytes),
+                Part::Column(index) => {
+                    let column = &self.table.columns()[*index];
+                    let value = column.value(row, &mut self.workspace.value);
+                    put_field(self.workspace.spelling.of(value, column.kind()), out);
+                }
             }
         }
-        out.put_u8(b'\n');
+    }
+}
+
+fn put_field(field: Option<Spelled<'_>>, out: &mut BytesMut) {
+    match field {
+        None => out.put_slice(b"\\N"),
+        Some(spelled) if spelled.free => escape(spelled.text, out),
+        Some(spelled) => out.put_slice(spelled.text.as_bytes()),
     }
 }
 
 /// Every backslash is doubled, so neither `\N` nor the end mark `\.` can arise from data.
 fn escape(text: &str, out: &mut BytesMut) {
     let mut rest = text.as_bytes();
-    while let Some(at) = rest.iter().position(|byte| matches!(byte, b'\\' | b'\n' | b'\r' | b'\t')) {
+    // One pass without branches finds out that there is nothing to escape, which is the rule.
+    if !rest.iter().fold(false, |found, byte| found | is_special(*byte)) {
+        out.put_slice(rest);
+        return;
+    }
+    while let Some(at) = rest.iter().position(|byte| is_special(*byte)) {
         let (plain, special) = rest.split_at(at);
         out.put_slice(plain);
         out.put_slice(match special[0] {
@@ -56,6 +73,10 @@ fn escape(text: &str, out: &mut BytesMut) {
         rest = &special[1..];
     }
     out.put_slice(rest);
+}
+
+fn is_special(byte: u8) -> bool {
+    matches!(byte, b'\\' | b'\n' | b'\r' | b'\t')
 }
 
 /// An encoder of any COPY format.

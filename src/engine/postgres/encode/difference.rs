@@ -170,17 +170,17 @@ fn show_value(name: &str, text: Option<&str>) -> String {
 
 /// A binary field as text where its key-like types are concerned, else in hexadecimal.
 fn spell_field(kind: &ColumnType, field: &[u8]) -> String {
-    let integer = match field {
-        [a, b] => i64::from(i16::from_be_bytes([*a, *b])),
-        [a, b, c, d] => i64::from(i32::from_be_bytes([*a, *b, *c, *d])),
-        [a, b, c, d, e, f, g, h] => i64::from_be_bytes([*a, *b, *c, *d, *e, *f, *g, *h]),
-        _ => 0,
-    };
     match kind {
-        ColumnType::Int2 | ColumnType::Int4 | ColumnType::Int8 => integer.to_string(),
+        ColumnType::Int2 | ColumnType::Int4 | ColumnType::Int8 => signed(field).to_string(),
         ColumnType::Text | ColumnType::Varchar(_) | ColumnType::Char(_) | ColumnType::Json => {
             String::from_utf8_lossy(field).into_owned()
         }
         _ => field.iter().fold(String::from("\\x"), |text, byte| text + &format!("{byte:02x}")),
     }
+}
+
+/// A signed big-endian integer of up to eight bytes.
+fn signed(field: &[u8]) -> i64 {
+    let start = if field.first().is_some_and(|byte| *byte >= 0x80) { -1 } else { 0 };
+    field.iter().take(8).fold(start, |number, byte| (number << 8) | i64::from(*byte))
 }

@@ -22,7 +22,6 @@ pub(super) fn put_field(value: Value<'_>, kind: &ColumnType, out: &mut BytesMut,
     match value {
         Value::Null => out.put_i32(NULL),
         Value::Int(number) => put_integer(number, kind, out),
-        Value::Text(text) => put_bytes(text.as_bytes(), out),
         Value::Timestamp(micros) => put_fixed(micros.to_be_bytes(), out),
         Value::Bool(truth) => put_fixed([u8::from(truth)], out),
         Value::Float4(number) => put_fixed(number.to_be_bytes(), out),
@@ -35,7 +34,7 @@ pub(super) fn put_field(value: Value<'_>, kind: &ColumnType, out: &mut BytesMut,
             out.put_u8(1);
             out.put_slice(text.as_bytes());
         }),
-        Value::Json(text) => put_bytes(text.as_bytes(), out),
+        Value::Text(text) | Value::Json(text) => put_bytes(text.as_bytes(), out),
         Value::Numeric(text) => measured(out, |out| put_numeric(text, out)),
         Value::Array(array) => measured(out, |out| put_array(array, out, element)),
     }

@@ -10,6 +10,7 @@ mod csv;
 mod difference;
 mod field;
 mod ident;
+mod layout;
 mod literal;
 mod parameters;
 mod reader;
