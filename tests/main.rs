@@ -1,3 +1,5 @@
 //! The one integration binary.
 
 mod server_container;
+mod server_external;
+mod server_faults;

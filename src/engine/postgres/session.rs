@@ -130,6 +130,13 @@ impl Session {
 }
 
 impl Endpoint {
+    /// Whether connections go through a unix socket; `false` for a URL that cannot be parsed.
+    pub fn uses_socket(&self) -> bool {
+        let unix =
+            |host: &tokio_postgres::config::Host| matches!(host, tokio_postgres::config::Host::Unix(_));
+        self.config(Role::Owner).is_ok_and(|config| config.get_hosts().first().is_some_and(unix))
+    }
+
     /// The driver's configuration for a role.
     ///
     /// # Errors
@@ -171,9 +178,10 @@ pub async fn ready(endpoint: &Endpoint, deadline: Duration) -> Result<(), Sessio
     let start = Instant::now();
     let mut previous: Option<String> = None;
     loop {
-        let answer = tokio::time::timeout(deadline.saturating_sub(start.elapsed()), postmaster_start(endpoint))
-            .await
-            .unwrap_or_else(|_| Err(SessionError::Deadline(deadline, "no answer".to_owned())));
+        let answer =
+            tokio::time::timeout(deadline.saturating_sub(start.elapsed()), postmaster_start(endpoint))
+                .await
+                .unwrap_or_else(|_| Err(SessionError::Deadline(deadline, "no answer".to_owned())));
         match answer {
             Ok(started) if previous.as_ref() == Some(&started) => return Ok(()),
             Ok(started) => {
