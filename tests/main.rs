@@ -3,4 +3,6 @@
 mod python_results;
 mod results;
 mod server_container;
+mod server_external;
+mod server_faults;
 mod server_local;

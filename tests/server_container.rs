@@ -13,13 +13,14 @@ use loadlab::environment::container::{ContainerEngine, ContainerProvider, resolv
 use loadlab::environment::ledger::Ledger;
 use loadlab::environment::{EnvironmentError, Instance, Launch, Provider};
 use loadlab::model::{
-    Checksums, ConnectionPath, EnvironmentSpec, FreshMethod, InitOptions, Limits, Scalar, Storage, VersionRange,
+    Checksums, ConnectionPath, EnvironmentSpec, FreshMethod, InitOptions, Limits, Scalar, Storage,
+    VersionRange,
 };
 
-const IMAGE: &str = "loadlab/postgres:15";
+pub(crate) const IMAGE: &str = "loadlab/postgres:15";
 
 /// The engine, or `None` where the test may be left out.
-async fn engine() -> Option<ContainerEngine> {
+pub(crate) async fn engine() -> Option<ContainerEngine> {
     match ContainerEngine::connect().await {
         Ok(engine) => {
             ensure_image();
@@ -34,7 +35,8 @@ async fn engine() -> Option<ContainerEngine> {
 }
 
 fn required() -> bool {
-    std::env::var("CI").is_ok_and(|value| value == "true") || std::env::var_os("LOADLAB_REQUIRE_DOCKER").is_some()
+    std::env::var("CI").is_ok_and(|value| value == "true")
+        || std::env::var_os("LOADLAB_REQUIRE_DOCKER").is_some()
 }
 
 /// Builds the image once; several tests may ask at the same time.
@@ -51,13 +53,13 @@ fn ensure_image() {
 }
 
 /// Runs the docker command line and gives its output; panics when it fails.
-fn docker(arguments: &[&str]) -> String {
+pub(crate) fn docker(arguments: &[&str]) -> String {
     let output = Command::new("docker").args(arguments).output().expect("docker runs");
     assert!(output.status.success(), "docker {arguments:?}: {}", String::from_utf8_lossy(&output.stderr));
     String::from_utf8_lossy(&output.stdout).trim().to_owned()
 }
 
-fn environment() -> EnvironmentSpec {
+pub(crate) fn environment() -> EnvironmentSpec {
     EnvironmentSpec {
         name: "test".to_owned(),
         versions: VersionRange { min: 15, max: 15 },
@@ -79,18 +81,22 @@ fn environment() -> EnvironmentSpec {
     }
 }
 
+/// Shared by the tests and kept between them, so that the cluster is baked once.
+pub(crate) fn cache() -> PathBuf {
+    PathBuf::from(env!("CARGO_TARGET_TMPDIR")).join("cache")
+}
+
 /// Everything of one test: its run, its provider, its launches.
-struct Bench {
-    ledger: Arc<Ledger>,
+pub(crate) struct Bench {
+    pub(crate) ledger: Arc<Ledger>,
     provider: ContainerProvider,
-    environment: EnvironmentSpec,
-    run_id: String,
+    pub(crate) environment: EnvironmentSpec,
+    pub(crate) run_id: String,
 }
 
 impl Bench {
-    async fn new(engine: &ContainerEngine, name: &str, environment: EnvironmentSpec) -> Self {
-        // Shared by the tests and kept between them, so that the cluster is baked once.
-        let cache = PathBuf::from(env!("CARGO_TARGET_TMPDIR")).join("cache");
+    pub(crate) async fn new(engine: &ContainerEngine, name: &str, environment: EnvironmentSpec) -> Self {
+        let cache = cache();
         let run_id = format!("test-{name}-{}", std::process::id());
         let ledger = Ledger::open(&cache, &run_id).expect("ledger");
         let image = resolve(engine, &environment, true).await.expect("the image is there");
@@ -98,22 +104,21 @@ impl Bench {
         Self { ledger, provider, environment, run_id }
     }
 
-    async fn try_start(&self, trial: u64) -> Result<Instance, EnvironmentError> {
-        let launch =
-            Launch { run_id: self.run_id.clone(), trial, environment: self.environment.clone() };
+    pub(crate) async fn try_start(&self, trial: u64) -> Result<Instance, EnvironmentError> {
+        let launch = Launch { run_id: self.run_id.clone(), trial, environment: self.environment.clone() };
         self.provider.start(&launch).await
     }
 
-    async fn start(&self, trial: u64) -> Instance {
+    pub(crate) async fn start(&self, trial: u64) -> Instance {
         self.try_start(trial).await.expect("the server starts")
     }
 
-    fn container(&self, trial: u64) -> String {
+    pub(crate) fn container(&self, trial: u64) -> String {
         format!("loadlab-{}-{trial}", self.run_id)
     }
 
     /// Nothing of this run is left, neither in the engine nor in the ledger.
-    fn assert_nothing_left(&self) {
+    pub(crate) fn assert_nothing_left(&self) {
         let filter = format!("label=io.loadlab.run={}", self.run_id);
         assert_eq!(docker(&["ps", "-aq", "--filter", &filter]), "");
         assert_eq!(docker(&["volume", "ls", "-q", "--filter", &filter]), "");
@@ -121,7 +126,7 @@ impl Bench {
     }
 }
 
-async fn answer(instance: &Instance, query: &str) -> String {
+pub(crate) async fn answer(instance: &Instance, query: &str) -> String {
     let session = Session::open(&instance.endpoint, Role::Admin).await.expect("connected");
     session.client.query_one(query, &[]).await.expect("answered").get(0)
 }
@@ -170,7 +175,7 @@ async fn the_password_is_neither_in_the_image_nor_readable_by_others() {
     let bench = Bench::new(&engine, "secret", environment()).await;
     let instance = bench.start(1).await;
     let inspect = docker(&["inspect", &bench.container(1)]);
-    let folder = PathBuf::from(env!("CARGO_TARGET_TMPDIR")).join("cache/baked");
+    let folder = cache().join("baked");
     let mut seen = 0;
     for entry in std::fs::read_dir(folder).expect("folder").flatten() {
         if entry.path().extension().is_none() {
@@ -196,7 +201,8 @@ async fn every_storage_holds_the_cluster_and_is_removed() {
     ];
     for (trial, (storage, kinds)) in (1..).zip(storages) {
         let bench =
-            Bench::new(&engine, &format!("storage{trial}"), EnvironmentSpec { storage, ..environment() }).await;
+            Bench::new(&engine, &format!("storage{trial}"), EnvironmentSpec { storage, ..environment() })
+                .await;
         let instance = bench.start(trial).await;
         let data = answer(&instance, "SHOW data_directory").await;
         let kind = docker(&["exec", &bench.container(trial), "stat", "-f", "-c", "%T", &data]);
@@ -215,7 +221,8 @@ async fn every_connection_path_works_and_none_is_public() {
         (1..).zip([ConnectionPath::Socket, ConnectionPath::Address, ConnectionPath::Published])
     {
         let bench =
-            Bench::new(&engine, &format!("path{trial}"), EnvironmentSpec { connection, ..environment() }).await;
+            Bench::new(&engine, &format!("path{trial}"), EnvironmentSpec { connection, ..environment() })
+                .await;
         let instance = bench.start(trial).await;
         let name = bench.container(trial);
         assert_eq!(answer(&instance, "SELECT current_database()::text").await, "loadlab");

@@ -4,11 +4,13 @@
 //! server per trial. An [`Instance`] is stopped explicitly; whatever survives a kill is in the
 //! [`ledger`] and removed by the reaper process, the next start or `loadlab clean`.
 
-pub mod container;
 mod account;
+pub mod choose;
 pub mod clean;
+pub mod container;
 pub mod discover;
 pub mod engine;
+pub mod external;
 mod files;
 pub mod install;
 pub mod ledger;

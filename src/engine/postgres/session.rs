@@ -139,6 +139,13 @@ impl Session {
 }
 
 impl Endpoint {
+    /// Whether connections go through a unix socket; `false` for a URL that cannot be parsed.
+    pub fn uses_socket(&self) -> bool {
+        let unix =
+            |host: &tokio_postgres::config::Host| matches!(host, tokio_postgres::config::Host::Unix(_));
+        self.config(Role::Owner).is_ok_and(|config| config.get_hosts().first().is_some_and(unix))
+    }
+
     /// The driver's configuration for a role.
     ///
     /// # Errors

@@ -15,10 +15,11 @@ use sha2::{Digest, Sha256};
 use super::engine::ContainerEngine;
 use super::folders::{Footprint, PORT, make_open_folder};
 use super::image::ResolvedImage;
-use super::labels::{self, LABEL_BAKED, LABEL_OWNER, LABEL_RUN};
+use super::labels::{self, BAKED_LABEL};
 use super::request::{self, BAKED_DATA, BAKING_ADDRESS};
-use crate::engine::postgres::{Endpoint, Secret, Session, init_statements};
+use crate::engine::postgres::{Endpoint, Secret, Session, chain, init_statements};
 use crate::environment::EnvironmentError;
+use crate::environment::engine::{OWNER_LABEL, RUN_LABEL};
 use crate::environment::files::{ensure_folder, failed, hex, random_hex};
 use crate::environment::ledger::Ledger;
 use crate::model::{Checksums, InitOptions};
@@ -28,9 +29,9 @@ const REPOSITORY: &str = "loadlab/baked";
 /// Part of the key: raise it when baking changes.
 const FORMAT: &str = "1";
 /// Label: digest of the password inside, so that image and password file are known to belong together.
-const LABEL_PASSWORD: &str = "io.loadlab.password-digest";
+const PASSWORD_LABEL: &str = "io.loadlab.password-digest";
 /// Label: major version of the server inside.
-const LABEL_MAJOR: &str = "io.loadlab.major";
+const MAJOR_LABEL: &str = "io.loadlab.major";
 /// initdb and the image's own scripts.
 const BAKE_DEADLINE: Duration = Duration::from_mins(10);
 /// A clean shutdown of a small cluster.
@@ -102,8 +103,8 @@ impl Bakery<'_> {
         let Ok(password) = fs::read_to_string(password_file) else { return Ok(None) };
         let Some(image) = self.engine.image(&format!("{REPOSITORY}:{key}")).await? else { return Ok(None) };
         let labels = image.config.and_then(|config| config.labels).unwrap_or_default();
-        let belongs = labels.get(LABEL_PASSWORD).is_some_and(|digest| *digest == digest_of(&password));
-        let major = labels.get(LABEL_MAJOR).and_then(|major| major.parse().ok());
+        let belongs = labels.get(PASSWORD_LABEL).is_some_and(|digest| *digest == digest_of(&password));
+        let major = labels.get(MAJOR_LABEL).and_then(|major| major.parse().ok());
         Ok(match (image.id, major) {
             (Some(id), Some(major)) if belongs => Some(Baked { id, password: Secret(password), major }),
             _ => None,
@@ -168,12 +169,11 @@ fn not_baked(image: &str, reason: &str) -> EnvironmentError {
 /// Waits for the final server, runs our statements, and gives the server's major version.
 async fn fill(endpoint: &Endpoint, password: &str) -> Result<u32, String> {
     let session = final_server(endpoint).await?;
-    let words = |error: tokio_postgres::Error| crate::engine::postgres::chain(&error);
     for statement in init_statements(password) {
-        session.client.batch_execute(&statement).await.map_err(words)?;
+        session.client.batch_execute(&statement).await.map_err(|error| chain(&error))?;
     }
     let version = session.client.query_one("SELECT current_setting('server_version_num')::int / 10000", &[]);
-    let major: i32 = version.await.map_err(words)?.get(0);
+    let major: i32 = version.await.map_err(|error| chain(&error))?.get(0);
     u32::try_from(major).map_err(|error| error.to_string())
 }
 
@@ -188,7 +188,7 @@ async fn final_server(endpoint: &Endpoint) -> Result<Session, String> {
                 match session.client.query_one(query, &[]).await {
                     Ok(row) if row.get::<_, &str>(0) == BAKING_ADDRESS => return Ok(session),
                     Ok(_) => "only the temporary server answers".to_owned(),
-                    Err(error) => crate::engine::postgres::chain(&error),
+                    Err(error) => chain(&error),
                 }
             }
             Err(error) => error.to_string(),
@@ -213,12 +213,12 @@ fn baked_config(key: &str, password_digest: &str, major: u32) -> ContainerConfig
         cmd: Some(vec![owned("postgres")]),
         labels: Some(
             [
-                (LABEL_BAKED, key),
-                (LABEL_PASSWORD, password_digest),
-                (LABEL_MAJOR, &major.to_string()),
+                (BAKED_LABEL, key),
+                (PASSWORD_LABEL, password_digest),
+                (MAJOR_LABEL, &major.to_string()),
                 // The image outlives the run that made it.
-                (LABEL_RUN, ""),
-                (LABEL_OWNER, ""),
+                (RUN_LABEL, ""),
+                (OWNER_LABEL, ""),
             ]
             .into_iter()
             .map(|(name, value)| (owned(name), owned(value)))
@@ -282,12 +282,7 @@ mod tests {
     use super::*;
 
     fn init(checksums: Checksums) -> InitOptions {
-        InitOptions {
-            locale: "C".to_owned(),
-            encoding: "UTF8".to_owned(),
-            checksums,
-            wal_segment_mib: None,
-        }
+        InitOptions { locale: "C".to_owned(), encoding: "UTF8".to_owned(), checksums, wal_segment_mib: None }
     }
 
     #[test]

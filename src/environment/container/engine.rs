@@ -73,7 +73,10 @@ impl ContainerEngine {
         };
         if parse_api(&facts.api).is_none_or(|api| api < OLDEST_API) {
             return Err(EnvironmentError::Unavailable {
-                reason: format!("container engine {} speaks API {:?}; 1.40 is needed", facts.version, facts.api),
+                reason: format!(
+                    "container engine {} speaks API {:?}; 1.40 is needed",
+                    facts.version, facts.api
+                ),
                 remedy: "use Docker Engine 19.03 or newer, or --on local".to_owned(),
             });
         }
@@ -148,9 +151,9 @@ impl ContainerEngine {
             Ok(Some(Ok(answer))) => Ok(answer.status_code),
             Ok(Some(Err(EngineError::DockerContainerWaitError { code, .. }))) => Ok(code),
             Ok(Some(Err(error))) => Err(Trouble::Engine(error)),
-            Ok(None) => Err(Trouble::Engine(EngineError::IOError {
-                err: std::io::ErrorKind::UnexpectedEof.into(),
-            })),
+            Ok(None) => {
+                Err(Trouble::Engine(EngineError::IOError { err: std::io::ErrorKind::UnexpectedEof.into() }))
+            }
             Err(trouble) => Err(trouble),
         }
         .map_err(failed(format!("container {name}: waiting for its end")))
@@ -158,8 +161,12 @@ impl ContainerEngine {
 
     /// The last lines of a container's log.
     pub(super) async fn log_end(&self, name: &str, lines: usize) -> String {
-        let options =
-            LogsOptionsBuilder::new().stdout(true).stderr(true).tail(&lines.to_string()).follow(false).build();
+        let options = LogsOptionsBuilder::new()
+            .stdout(true)
+            .stderr(true)
+            .tail(&lines.to_string())
+            .follow(false)
+            .build();
         let mut log = std::pin::pin!(self.docker.logs(name, Some(options)));
         let mut text = String::new();
         let work = async {

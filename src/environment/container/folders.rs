@@ -9,9 +9,9 @@ use std::time::Duration;
 
 use super::engine::ContainerEngine;
 use super::request;
+use crate::environment::EnvironmentError;
 use crate::environment::files::{ensure_folder, failed, holds_socket, new_folder, random_hex, remove_tree};
 use crate::environment::ledger::{Ledger, Thing};
-use crate::environment::EnvironmentError;
 
 /// Port in the socket's name, and the port inside containers.
 pub(super) const PORT: u16 = 5432;
@@ -79,7 +79,11 @@ impl Footprint {
     }
 
     /// A private folder short enough for a socket: in the cache, else in the system's temporary folder.
-    pub(super) fn make_socket_folder(&mut self, cache: &Path, name: &str) -> Result<PathBuf, EnvironmentError> {
+    pub(super) fn make_socket_folder(
+        &mut self,
+        cache: &Path,
+        name: &str,
+    ) -> Result<PathBuf, EnvironmentError> {
         let trials = cache.join("trials");
         let longest = trials.join(format!("{name}-000000")).join("socket");
         if holds_socket(&longest, PORT) {

@@ -81,7 +81,11 @@ pub async fn resolve(
     }
     let best = names.first().unwrap_or(&spec.image);
     let absent = |pull: &str| EnvironmentError::Unavailable {
-        reason: format!("no image of environment {:?} is present ({}) and {pull}", spec.name, names.join(", ")),
+        reason: format!(
+            "no image of environment {:?} is present ({}) and {pull}",
+            spec.name,
+            names.join(", ")
+        ),
         remedy: remedy(best, &names),
     };
     if offline {
@@ -95,16 +99,23 @@ pub async fn resolve(
 }
 
 fn remedy(best: &str, names: &[String]) -> String {
-    let own = names.iter().find(|name| matches!(name.as_str(), "loadlab/postgres:15" | "loadlab/postgres:17"));
+    let own =
+        names.iter().find(|name| matches!(name.as_str(), "loadlab/postgres:15" | "loadlab/postgres:17"));
     match own.and_then(|name| name.rsplit_once(':')) {
         Some((_, major)) => {
-            format!("docker pull {best}, or build one without a registry: just image {major}, or use --on local")
+            format!(
+                "docker pull {best}, or build one without a registry: just image {major}, or use --on local"
+            )
         }
         None => format!("docker pull {best}, or use --on local"),
     }
 }
 
-fn pinned(name: &str, image: &ImageInspect, versions: VersionRange) -> Result<ResolvedImage, EnvironmentError> {
+fn pinned(
+    name: &str,
+    image: &ImageInspect,
+    versions: VersionRange,
+) -> Result<ResolvedImage, EnvironmentError> {
     let config = image.config.clone().unwrap_or_default();
     let environment = config.env.unwrap_or_default();
     let major = environment.iter().find_map(|entry| entry.strip_prefix("PG_MAJOR=")?.parse().ok());

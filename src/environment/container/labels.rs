@@ -2,20 +2,17 @@
 
 use std::collections::HashMap;
 
+use crate::environment::engine::{OWNER_LABEL, RUN_LABEL};
 use crate::environment::ledger::Ledger;
 
-/// Label of containers and volumes: the run they belong to.
-pub const LABEL_RUN: &str = "io.loadlab.run";
-/// Label of containers and volumes: the process they belong to, as `pid:start:boot id`.
-pub const LABEL_OWNER: &str = "io.loadlab.owner";
 /// Label of baked images: their key. Such images are kept between runs.
-pub const LABEL_BAKED: &str = "io.loadlab.baked";
+pub const BAKED_LABEL: &str = "io.loadlab.baked";
 
 /// The labels of something that must be gone when the run is over.
 pub(super) fn of_run(ledger: &Ledger) -> HashMap<String, String> {
     HashMap::from([
-        (LABEL_RUN.to_owned(), ledger.run_id().to_owned()),
-        (LABEL_OWNER.to_owned(), ledger.owner().to_string()),
+        (RUN_LABEL.to_owned(), ledger.run_id().to_owned()),
+        (OWNER_LABEL.to_owned(), ledger.owner().to_string()),
     ])
 }
 

@@ -17,5 +17,5 @@ mod usage;
 
 pub use engine::{ContainerEngine, EngineFacts};
 pub use image::{ResolvedImage, candidates, resolve};
-pub use labels::{LABEL_BAKED, LABEL_OWNER, LABEL_RUN};
+pub use labels::BAKED_LABEL;
 pub use provider::ContainerProvider;

@@ -17,11 +17,10 @@ use super::request::{self, Data};
 use super::running::{RunningContainer, diagnose};
 use super::usage::Cgroup;
 use crate::engine::postgres::{Endpoint, ready};
+use crate::environment::engine::RUN_LABEL;
 use crate::environment::files::file_system;
 use crate::environment::ledger::Ledger;
-use crate::environment::{
-    Boxed, EnvironmentError, Exchange, Instance, InstanceFacts, Launch, Provider,
-};
+use crate::environment::{Boxed, EnvironmentError, Exchange, Instance, InstanceFacts, Launch, Provider};
 use crate::model::{Backend, ConnectionPath, EnvironmentSpec, InitOptions, Storage};
 
 /// From a started container to a server that answers; a cluster is there already.
@@ -144,7 +143,7 @@ impl ContainerProvider {
     async fn remove_leftover(&self, name: &str, run_id: &str) -> Result<(), EnvironmentError> {
         let Some(old) = self.engine.container(name).await? else { return Ok(()) };
         let labels = old.config.and_then(|config| config.labels).unwrap_or_default();
-        if labels.get(labels::LABEL_RUN).is_some_and(|run| run == run_id) {
+        if labels.get(RUN_LABEL).is_some_and(|run| run == run_id) {
             return self.engine.remove_container(name).await;
         }
         Err(EnvironmentError::ContainerEngine {
@@ -177,9 +176,7 @@ impl ContainerProvider {
 
     async fn facts(&self, environment: &EnvironmentSpec) -> InstanceFacts {
         let storage = match &environment.storage {
-            Storage::Layer => {
-                self.layer_storage.get_or_init(|| self.engine.layer_storage()).await.clone()
-            }
+            Storage::Layer => self.layer_storage.get_or_init(|| self.engine.layer_storage()).await.clone(),
             Storage::Volume => "volume".to_owned(),
             Storage::Tmpfs => "tmpfs".to_owned(),
             Storage::Bind(folder) => format!("bind on {}", file_system(folder)),
@@ -247,11 +244,9 @@ fn endpoint(
     let network = container.network_settings.as_ref();
     let tcp = |host: String, port: u16| Endpoint::Tcp { host, port, password: baked.password.clone() };
     match connection {
-        ConnectionPath::Socket => Some(Endpoint::Socket {
-            directory: socket,
-            port: PORT,
-            password: Some(baked.password.clone()),
-        }),
+        ConnectionPath::Socket => {
+            Some(Endpoint::Socket { directory: socket, port: PORT, password: Some(baked.password.clone()) })
+        }
         ConnectionPath::Address => {
             let mut networks = network?.networks.as_ref()?.values();
             let address = networks.find_map(|one| one.ip_address.clone().filter(|ip| !ip.is_empty()))?;

@@ -216,7 +216,8 @@ fn apply_network(host: &mut HostConfig, connection: ConnectionPath) {
         ConnectionPath::Socket => host.network_mode = Some("none".to_owned()),
         ConnectionPath::Address => {}
         ConnectionPath::Published => {
-            let loopback = PortBinding { host_ip: Some("127.0.0.1".to_owned()), host_port: Some(String::new()) };
+            let loopback =
+                PortBinding { host_ip: Some("127.0.0.1".to_owned()), host_port: Some(String::new()) };
             host.port_bindings = Some(HashMap::from([(format!("{PORT}/tcp"), Some(vec![loopback]))]));
         }
     }

@@ -61,7 +61,10 @@ fn explain(state: &ContainerState, memory_kills: u64, log: &str) -> Option<Strin
     let running = state.running.unwrap_or(false);
     let mut words = Vec::new();
     if state.oom_killed.unwrap_or(false) || memory_kills > 0 {
-        words.push("out of memory: the kernel killed a process of the server (oom), its memory limit was reached".to_owned());
+        words.push(
+            "out of memory: the kernel killed a process of the server (oom), its memory limit was reached"
+                .to_owned(),
+        );
     }
     if small_shared_memory(log) {
         words.push("/dev/shm is too small; raise limits.shared_memory of the environment".to_owned());
