@@ -278,6 +278,32 @@ async fn a_killed_server_is_diagnosed() {
     assert_eq!(bench.trials(), 0);
 }
 
+/// Prints what the three ways cost; the ratio is asserted loosely, since machines are shared.
+#[tokio::test(flavor = "multi_thread")]
+async fn a_fresh_server_costs_a_fraction_of_initdb() {
+    let bench = Bench::new(environment(FreshMethod::Auto)).await;
+    bench.provider.prepare().await.expect("prepared");
+    let ways = [FreshMethod::Initdb, FreshMethod::Copy, FreshMethod::Overlay];
+    let mut times = [Vec::new(), Vec::new(), Vec::new()];
+    for trial in 0..5 {
+        for (way, times) in ways.into_iter().zip(&mut times) {
+            let mut environment = bench.spec.clone();
+            environment.fresh = way;
+            let begin = Instant::now();
+            let launch = Launch { run_id: "run".to_owned(), trial, environment };
+            let instance = bench.provider.start(&launch).await.expect("started");
+            times.push(begin.elapsed());
+            instance.running.stop().await.expect("stopped");
+        }
+    }
+    let medians = times.map(|mut times| {
+        times.sort();
+        (times[times.len() / 2], times[0], times[times.len() - 1])
+    });
+    println!("zero to ready (median, min, max): initdb, copy, overlay: {medians:?}");
+    assert!(medians[2].0 < medians[0].0 / 5, "{medians:?}");
+}
+
 /// Not a test of its own: the process that the tests below kill. Starts a server, says so and waits.
 #[tokio::test(flavor = "multi_thread")]
 async fn victim() {
