@@ -11,6 +11,7 @@ use std::time::{Duration, Instant};
 use indexmap::IndexMap;
 use loadlab::engine::postgres::{Endpoint, Role, Session};
 use loadlab::environment::clean::clean;
+use loadlab::environment::doctor::doctor;
 use loadlab::environment::ledger::{Ledger, Thing};
 use loadlab::environment::local::LocalProvider;
 use loadlab::environment::reaper::Reaper;
@@ -23,7 +24,8 @@ use loadlab::model::{
 /// Folder of the cache for the process that is to be killed.
 const VICTIM: &str = "LOADLAB_TEST_VICTIM";
 
-fn environment(fresh: FreshMethod) -> EnvironmentSpec {
+/// An environment of any version with nothing set.
+pub(crate) fn environment(fresh: FreshMethod) -> EnvironmentSpec {
     EnvironmentSpec {
         name: "postgres".to_owned(),
         versions: VersionRange { min: 14, max: 18 },
@@ -276,6 +278,18 @@ async fn a_killed_server_is_diagnosed() {
     assert!(words.contains("SIGKILL") && words.contains("ready to accept connections"), "{words}");
     instance.running.stop().await.expect("stopped");
     assert_eq!(bench.trials(), 0);
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn the_doctor_finds_the_server_and_leaves_nothing() {
+    let cache = tempfile::tempdir().expect("temporary folder");
+    let report = doctor(cache.path()).await;
+    println!("{report}");
+    assert!(report.local(), "{report}");
+    assert!(report.to_string().contains("template"), "{report}");
+    for name in ["trials", "live"] {
+        assert_eq!(fs::read_dir(cache.path().join(name)).map_or(0, Iterator::count), 0, "{name}");
+    }
 }
 
 /// Prints what the three ways cost; the ratio is asserted loosely, since machines are shared.

@@ -7,6 +7,7 @@
 mod account;
 pub mod clean;
 pub mod discover;
+pub mod doctor;
 pub mod engine;
 mod files;
 pub mod install;
