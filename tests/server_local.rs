@@ -11,6 +11,7 @@ use std::time::{Duration, Instant};
 use indexmap::IndexMap;
 use loadlab::engine::postgres::{Endpoint, Role, Session};
 use loadlab::environment::clean::clean;
+use loadlab::environment::doctor::doctor;
 use loadlab::environment::ledger::{Ledger, Thing};
 use loadlab::environment::local::LocalProvider;
 use loadlab::environment::reaper::Reaper;
@@ -23,7 +24,8 @@ use loadlab::model::{
 /// Folder of the cache for the process that is to be killed.
 const VICTIM: &str = "LOADLAB_TEST_VICTIM";
 
-fn environment(fresh: FreshMethod) -> EnvironmentSpec {
+/// An environment of any version with nothing set.
+pub(crate) fn environment(fresh: FreshMethod) -> EnvironmentSpec {
     EnvironmentSpec {
         name: "postgres".to_owned(),
         versions: VersionRange { min: 14, max: 18 },
@@ -276,6 +278,44 @@ async fn a_killed_server_is_diagnosed() {
     assert!(words.contains("SIGKILL") && words.contains("ready to accept connections"), "{words}");
     instance.running.stop().await.expect("stopped");
     assert_eq!(bench.trials(), 0);
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn the_doctor_finds_the_server_and_leaves_nothing() {
+    let cache = tempfile::tempdir().expect("temporary folder");
+    let report = doctor(cache.path()).await;
+    println!("{report}");
+    assert!(report.local(), "{report}");
+    assert!(report.to_string().contains("template"), "{report}");
+    for name in ["trials", "live"] {
+        assert_eq!(fs::read_dir(cache.path().join(name)).map_or(0, Iterator::count), 0, "{name}");
+    }
+}
+
+/// Prints what the three ways cost; the ratio is asserted loosely, since machines are shared.
+#[tokio::test(flavor = "multi_thread")]
+async fn a_fresh_server_costs_a_fraction_of_initdb() {
+    let bench = Bench::new(environment(FreshMethod::Auto)).await;
+    bench.provider.prepare().await.expect("prepared");
+    let ways = [FreshMethod::Initdb, FreshMethod::Copy, FreshMethod::Overlay];
+    let mut times = [Vec::new(), Vec::new(), Vec::new()];
+    for trial in 0..5 {
+        for (way, times) in ways.into_iter().zip(&mut times) {
+            let mut environment = bench.spec.clone();
+            environment.fresh = way;
+            let begin = Instant::now();
+            let launch = Launch { run_id: "run".to_owned(), trial, environment };
+            let instance = bench.provider.start(&launch).await.expect("started");
+            times.push(begin.elapsed());
+            instance.running.stop().await.expect("stopped");
+        }
+    }
+    let medians = times.map(|mut times| {
+        times.sort();
+        (times[times.len() / 2], times[0], times[times.len() - 1])
+    });
+    println!("zero to ready (median, min, max): initdb, copy, overlay: {medians:?}");
+    assert!(medians[2].0 < medians[0].0 / 5, "{medians:?}");
 }
 
 /// Not a test of its own: the process that the tests below kill. Starts a server, says so and waits.

@@ -29,6 +29,8 @@ const PLACES: [(&str, &str, &str, &str); 6] = [
     ("/Applications/Postgres.app/Contents/Versions", "", "bin", "Postgres.app"),
     ("/usr/local", "pgsql", "bin", "own build"),
 ];
+/// How many folders below its own a fetched server may lie.
+pub(crate) const SERVER_DEPTH: usize = 6;
 /// Programs beside the server that some steps want.
 const TOOLS: [&str; 7] =
     ["pg_controldata", "pg_config", "psql", "pgbench", "pg_dump", "pg_restore", "pg_waldump"];
@@ -149,7 +151,7 @@ async fn places(cache: &Path) -> Vec<(PathBuf, String)> {
             .extend(versions_in(Path::new(parent), prefix, below).map(|folder| (folder, source.to_owned())));
     }
     for folder in versions_in(&cache.join("servers"), "", "") {
-        if let Some(folder) = binaries_below(&folder, 4) {
+        if let Some(folder) = binaries_below(&folder, SERVER_DEPTH) {
             places.push((folder, "loadlab's cache".to_owned()));
         }
     }

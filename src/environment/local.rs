@@ -134,15 +134,7 @@ impl LocalProvider {
 
     async fn find_out(&self) -> Result<Prepared, EnvironmentError> {
         let account = Account::detect().await?;
-        let trials = self.cache.join("trials");
-        let templates = self.cache.join("templates");
-        for folder in [&self.cache, &trials, &templates] {
-            ensure_folder(folder)?;
-            if account.owner().is_some() {
-                open_to_all(folder)?;
-            }
-            account.must_reach(folder).await?;
-        }
+        let trials = open_cache(&self.cache, &account).await?;
         let overlay = match self.fresh {
             FreshMethod::Auto | FreshMethod::Overlay => {
                 overlay::probe(&trials, &account, &self.ledger).await?
@@ -155,18 +147,6 @@ impl LocalProvider {
         let identity = format!("postgres {} sha256:{}", self.binaries.version, &checksum[..12]);
         let file_system = file_system(&trials);
         Ok(Prepared { account, trials, overlay, identity, file_system })
-    }
-
-    fn way(&self, asked: FreshMethod, prepared: &Prepared) -> Result<Way, EnvironmentError> {
-        match (asked, &prepared.overlay) {
-            (FreshMethod::Auto | FreshMethod::Overlay, Ok(())) => Ok(Way::Overlay),
-            (FreshMethod::Auto | FreshMethod::Copy, _) => Ok(Way::Copy),
-            (FreshMethod::Initdb, _) => Ok(Way::Initdb),
-            (FreshMethod::Overlay, Err(why)) => Err(EnvironmentError::Unavailable {
-                reason: format!("the environment asks for a data directory by overlay, but {why}"),
-                remedy: "use `fresh: auto` or `fresh: copy`".to_owned(),
-            }),
-        }
     }
 
     fn maker<'a>(&'a self, prepared: &'a Prepared) -> Maker<'a> {
@@ -190,7 +170,7 @@ impl LocalProvider {
 
     async fn start_fresh(&self, launch: &Launch) -> Result<Instance, EnvironmentError> {
         let prepared = self.prepared().await?;
-        let way = self.way(launch.environment.fresh, prepared)?;
+        let way = way(launch.environment.fresh, &prepared.overlay)?;
         let mut tries = 0;
         loop {
             tries += 1;
@@ -290,7 +270,7 @@ impl Provider for LocalProvider {
     fn prepare(&self) -> Boxed<'_, Result<(), EnvironmentError>> {
         Box::pin(async move {
             let prepared = self.prepared().await?;
-            if self.way(self.fresh, prepared)? != Way::Initdb {
+            if way(self.fresh, &prepared.overlay)? != Way::Initdb {
                 self.template(&self.init, prepared).await?;
             }
             Ok(())
@@ -299,6 +279,19 @@ impl Provider for LocalProvider {
 
     fn start<'a>(&'a self, launch: &'a Launch) -> Boxed<'a, Result<Instance, EnvironmentError>> {
         Box::pin(self.start_fresh(launch))
+    }
+}
+
+/// What to do where a method is asked for and overlays work, or do not.
+fn way(asked: FreshMethod, overlay: &Result<(), String>) -> Result<Way, EnvironmentError> {
+    match (asked, overlay) {
+        (FreshMethod::Auto | FreshMethod::Overlay, Ok(())) => Ok(Way::Overlay),
+        (FreshMethod::Auto | FreshMethod::Copy, _) => Ok(Way::Copy),
+        (FreshMethod::Initdb, _) => Ok(Way::Initdb),
+        (FreshMethod::Overlay, Err(why)) => Err(EnvironmentError::Unavailable {
+            reason: format!("the environment asks for a data directory by overlay, but {why}"),
+            remedy: "use `fresh: auto` or `fresh: copy`".to_owned(),
+        }),
     }
 }
 
@@ -317,6 +310,20 @@ fn both(nothing: &EnvironmentError, fetching: &EnvironmentError) -> EnvironmentE
             remedy: "install PostgreSQL, or start a container engine".to_owned(),
         },
     }
+}
+
+/// Makes the cache's folders for templates and trials, such that the server's account can enter them;
+/// returns that of the trials.
+pub(crate) async fn open_cache(cache: &Path, account: &Account) -> Result<PathBuf, EnvironmentError> {
+    let trials = cache.join("trials");
+    for folder in [cache, &trials, &cache.join("templates")] {
+        ensure_folder(folder)?;
+        if account.owner().is_some() {
+            open_to_all(folder)?;
+        }
+    }
+    account.must_reach(&trials).await?;
+    Ok(trials)
 }
 
 /// Lets other accounts pass through a folder of the cache.
@@ -415,6 +422,16 @@ mod tests {
         assert_eq!(setting_text(&Scalar::Int(5)).as_deref(), Some("5"));
         assert_eq!(setting_text(&Scalar::Text("8GB".to_owned())).as_deref(), Some("8GB"));
         assert_eq!(setting_text(&Scalar::Null), None);
+    }
+
+    #[test]
+    fn only_a_forced_overlay_fails_where_there_is_none() {
+        let no: Result<(), String> = Err("user namespaces are not allowed here".to_owned());
+        assert_eq!(way(FreshMethod::Auto, &Ok(())).expect("way"), Way::Overlay);
+        assert_eq!(way(FreshMethod::Auto, &no).expect("way"), Way::Copy);
+        assert_eq!(way(FreshMethod::Copy, &Ok(())).expect("way"), Way::Copy);
+        let error = way(FreshMethod::Overlay, &no).expect_err("forced").to_string();
+        assert!(error.contains("not allowed here") && error.contains("fresh: copy"), "{error}");
     }
 
     #[test]

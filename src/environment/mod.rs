@@ -9,6 +9,7 @@ pub mod choose;
 pub mod clean;
 pub mod container;
 pub mod discover;
+pub mod doctor;
 pub mod engine;
 pub mod external;
 mod files;
