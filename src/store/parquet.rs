@@ -83,21 +83,21 @@ fn treatments(run: &RunManifest, records: &[TrialRecord]) -> PolarsResult<DataFr
     let fixed = |value: &String| vec![Value::Text(value.clone()); treatments.len()];
     let labels = treatments.iter().map(|(_, label, _)| Value::from(*label)).collect::<Vec<_>>();
     let mut columns: Vec<Series> = vec![
-        series("experiment", Kind::Text, &fixed(&run.experiment))?,
-        series("run", Kind::Text, &fixed(&run.run))?,
-        series("treatment", Kind::Text, &labels)?,
+        series("experiment", Kind::Text, &fixed(&run.experiment)),
+        series("run", Kind::Text, &fixed(&run.run)),
+        series("treatment", Kind::Text, &labels),
     ];
     for (index, factor) in run.design.factors.iter().enumerate() {
         let chosen = || treatments.iter().map(|(_, _, treatment)| &factor.levels[treatment.levels[index]]);
         let plain = chosen().map(|level| level.value.clone().unwrap_or_else(|| Scalar::Text(level.name.clone())));
-        columns.push(scalars(free_name(&columns, &factor.name), &plain.collect::<Vec<_>>())?);
+        columns.push(scalars(&free_name(&columns, &factor.name), &plain.collect::<Vec<_>>()));
         let mut keys: Vec<&String> = factor.levels.iter().flat_map(|level| level.values.keys()).collect();
         keys.sort_unstable();
         keys.dedup();
         for key in keys {
             let values = chosen().map(|level| level.values.get(key).cloned().unwrap_or(Scalar::Null));
             let name = free_name(&columns, &format!("{}.{key}", factor.name));
-            columns.push(scalars(name, &values.collect::<Vec<_>>())?);
+            columns.push(scalars(&name, &values.collect::<Vec<_>>()));
         }
     }
     DataFrame::new(treatments.len(), columns)
@@ -118,7 +118,7 @@ fn free_name(taken: &[Series], name: &str) -> String {
 }
 
 /// A column of the narrowest type that holds all values: boolean, int64, float64, else text.
-fn scalars(name: String, values: &[Scalar]) -> PolarsResult<Series> {
+fn scalars(name: &str, values: &[Scalar]) -> Series {
     let kind = scalar_kind(values);
     let convert = |value: &Scalar| match (value, kind) {
         (Scalar::Null, _) => Value::Null,
@@ -129,7 +129,7 @@ fn scalars(name: String, values: &[Scalar]) -> PolarsResult<Series> {
         (Scalar::Float(value), Kind::Float) => Value::from(*value),
         (value, _) => Value::Text(value.to_string()),
     };
-    series(&name, kind, &values.iter().map(convert).collect::<Vec<_>>())
+    series(name, kind, &values.iter().map(convert).collect::<Vec<_>>())
 }
 
 fn scalar_kind(values: &[Scalar]) -> Kind {
