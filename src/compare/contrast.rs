@@ -115,7 +115,7 @@ fn contrast(
     only: Option<(usize, usize)>,
 ) -> Option<Contrast> {
     let (factor, level) = of;
-    let mut logs: BTreeMap<u32, Vec<f64>> = BTreeMap::new();
+    let mut combinations: Vec<Vec<(u32, f64)>> = Vec::new();
     let mut possible = 0;
     for (treatment, values) in &observations.values {
         if treatment[factor] != level || only.is_some_and(|(other, wanted)| treatment[other] != wanted) {
@@ -125,14 +125,13 @@ fn contrast(
         reference[factor] = 0;
         let Some(references) = observations.values.get(&reference) else { continue };
         possible += values.keys().chain(references.keys()).collect::<BTreeSet<_>>().len();
-        for (block, value) in values {
-            let speeds = references.get(block).and_then(|reference| speed_ratio(observations.metric, *value, *reference));
-            logs.entry(*block).or_default().extend(speeds);
-        }
+        let pairs = values.iter().filter_map(|(block, value)| {
+            Some((*block, speed_ratio(observations.metric, *value, *references.get(block)?)?))
+        });
+        combinations.push(pairs.collect());
     }
-    let pairs = logs.values().map(Vec::len).sum::<usize>();
-    let block_means: Vec<f64> = logs.values().filter_map(|logs| mean(logs)).collect();
-    let found = geometric_mean_ratio(&block_means, 0.95)?;
+    let pairs = combinations.iter().map(Vec::len).sum::<usize>();
+    let found = geometric_mean_ratio(&block_means(&combinations), 0.95)?;
     Some(Contrast {
         level: design.factors[factor].levels[level].name.clone(),
         ratio: found.ratio,
@@ -145,6 +144,25 @@ fn contrast(
     })
 }
 
+/// Mean log ratio of every block over the combinations of the other factors. Each combination's own mean is taken out first and
+/// the mean of these means put back, so that a block in which a pair is missing is not judged by the combinations it has left;
+/// without missing pairs this is the plain mean. (Additive two-way layout: G. W. Snedecor and W. G. Cochran, "Statistical
+/// Methods", chapter on two-way classifications.)
+fn block_means(combinations: &[Vec<(u32, f64)>]) -> Vec<f64> {
+    let mut centres = Vec::new();
+    let mut residuals: BTreeMap<u32, Vec<f64>> = BTreeMap::new();
+    for pairs in combinations {
+        let logs: Vec<f64> = pairs.iter().map(|(_, log)| *log).collect();
+        let Some(centre) = mean(&logs) else { continue };
+        centres.push(centre);
+        for (block, log) in pairs {
+            residuals.entry(*block).or_default().push(log - centre);
+        }
+    }
+    let all = mean(&centres).unwrap_or_default();
+    residuals.values().filter_map(|logs| Some(all + mean(logs)?)).collect()
+}
+
 /// Log of how many times as fast `value` is as `reference`: seconds are turned round, so that above 1 is always faster.
 fn speed_ratio(metric: Metric, value: f64, reference: f64) -> Option<f64> {
     match metric {
@@ -155,9 +173,45 @@ fn speed_ratio(metric: Metric, value: f64, reference: f64) -> Option<f64> {
 
 fn reading(blocks: usize, bounds: Option<(f64, f64)>) -> Reading {
     match bounds {
-        Some(_) | None if blocks < MIN_BLOCKS => Reading::Exploratory,
+        _ if blocks < MIN_BLOCKS => Reading::Exploratory,
         Some((low, _)) if low > 1.0 => Reading::Faster,
         Some((_, high)) if high < 1.0 => Reading::Slower,
         _ => Reading::Unclear,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn close(found: &[f64], expected: &[f64]) {
+        assert_eq!(found.len(), expected.len());
+        assert!(found.iter().zip(expected).all(|(a, b)| (a - b).abs() < 1e-12), "{found:?}");
+    }
+
+    #[test]
+    fn whole_blocks_have_plain_means() {
+        close(&block_means(&[vec![(0, 1.0), (1, 2.0)], vec![(0, 5.0), (1, 8.0)]]), &[3.0, 5.0]);
+    }
+
+    #[test]
+    fn a_missing_pair_does_not_shift_its_block() {
+        let whole: Vec<(u32, f64)> = (0..3).map(|block| (block, 0.0)).collect();
+        close(&block_means(&[whole, vec![(0, 4.0), (2, 4.0)]]), &[2.0, 2.0, 2.0]);
+    }
+
+    #[test]
+    fn readings_need_blocks_and_an_interval_beside_one() {
+        assert_eq!(reading(5, Some((1.1, 1.2))), Reading::Exploratory);
+        assert_eq!(reading(6, Some((1.1, 1.2))), Reading::Faster);
+        assert_eq!(reading(6, Some((0.8, 0.9))), Reading::Slower);
+        assert_eq!(reading(6, Some((0.9, 1.1))), Reading::Unclear);
+        assert_eq!(reading(1, None), Reading::Exploratory);
+    }
+
+    #[test]
+    fn seconds_are_turned_round() {
+        assert!(speed_ratio(Metric::Seconds, 1.0, 2.0) > Some(0.0));
+        assert!(speed_ratio(Metric::RowsPerSecond, 1.0, 2.0) < Some(0.0));
     }
 }

@@ -2,7 +2,7 @@
 
 use super::notes::notes;
 use super::numbers::{bytes, number, percent, seconds, times};
-use crate::compare::{Cell, Contrast, FactorContrast, Metric, Reading, StepSummary, Summary};
+use crate::compare::{Cell, Contrast, Metric, Reading, StepSummary, Summary};
 
 /// Tables and notes, in order.
 #[derive(Debug)]
@@ -100,30 +100,28 @@ fn contrasts(step: &StepSummary) -> Section {
     let mut rows = Vec::new();
     for contrast in &step.contrasts {
         for level in &contrast.levels {
-            rows.push(contrast_row(contrast, level, ""));
+            let what = format!("{} / {}", level.level, contrast.reference);
+            rows.push(contrast_row(&contrast.factor, what, level));
             if let Some(within) = &level.within {
-                for (name, contrast_within) in &within.levels {
-                    let place = format!("{}={name}", within.factor);
-                    rows.push(contrast_row(contrast, contrast_within, &place));
-                }
+                let levels = within.levels.iter();
+                rows.extend(levels.map(|(name, level)| contrast_row("", format!("- {}={name}", within.factor), level)));
             }
         }
     }
-    let header = ["factor", "level against first", "where", "times as fast", "95 % interval", "blocks", "reading"];
+    let header = ["factor", "level / first", "times as fast", "95 % interval", "blocks", "reading"];
     Section {
         title: format!("{}: effect of each factor", title(step)),
         header: header.map(str::to_owned).to_vec(),
         rows,
-        words: vec![true, true, true, false, false, false, true],
+        words: vec![true, true, false, false, false, true],
     }
 }
 
-fn contrast_row(factor: &FactorContrast, contrast: &Contrast, place: &str) -> Vec<String> {
+fn contrast_row(factor: &str, what: String, contrast: &Contrast) -> Vec<String> {
     let interval = contrast.interval.map_or_else(none, |(low, high)| format!("{} to {}", times(low), times(high)));
     vec![
-        factor.factor.clone(),
-        format!("{} / {}", contrast.level, factor.reference),
-        place.to_owned(),
+        factor.to_owned(),
+        what,
         times(contrast.ratio),
         interval,
         contrast.blocks.to_string(),

@@ -57,12 +57,13 @@ fn end_points(steps: &[&StepSummary]) -> Option<String> {
 
 fn verdict(summary: &Summary, steps: &[&StepSummary]) -> Option<String> {
     let contrasts = steps.iter().flat_map(|step| &step.contrasts).flat_map(|contrast| &contrast.levels);
-    let fewest = contrasts.map(|contrast| contrast.blocks).min()?;
+    let within = contrasts.clone().filter_map(|contrast| contrast.within.as_ref()).flat_map(|within| &within.levels);
+    let fewest = contrasts.chain(within.map(|(_, contrast)| contrast)).map(|contrast| contrast.blocks).min()?;
     let missing = MIN_BLOCKS.saturating_sub(fewest);
     let usable = if fewest < summary.blocks { "usable " } else { "" };
     (missing > 0).then(|| {
         format!(
-            "Exploratory: no verdict under {MIN_BLOCKS} blocks; {} missing ({fewest} {usable}of {MIN_BLOCKS}).",
+            "Exploratory: no verdict under {MIN_BLOCKS} blocks; {} missing for all lines ({fewest} {usable}of {MIN_BLOCKS}).",
             if missing == 1 { "1 is".to_owned() } else { format!("{missing} are") }
         )
     })
@@ -79,7 +80,7 @@ fn interactions(steps: &[&StepSummary]) -> Option<String> {
     factors.sort_unstable();
     factors.dedup();
     (!factors.is_empty()).then(|| {
-        format!("Effects differ by more than 10 % within another factor ({}): read those lines, not the average.", factors.join(", "))
+        format!("Effects differ by more than 10 % within another factor ({}): read the lines that begin with a dash, not the average.", factors.join(", "))
     })
 }
 

@@ -1,8 +1,8 @@
 //! Tables of values as polars data frames. Every column is made with its type, also when it has no row or only nulls.
 
 use polars::prelude::{
-    Column as Series, DataFrame, DataType, IntoColumn, IntoSeries, ListBuilderTrait, ListStringChunkedBuilder, NamedFrom,
-    PolarsResult, Series as PolarsSeries, TimeUnit, TimeZone,
+    Column as Series, DataFrame, Int64Chunked, IntoColumn, IntoSeries, ListBuilderTrait, ListStringChunkedBuilder, NamedFrom,
+    NewChunkedArray, PolarsResult, Series as PolarsSeries, TimeUnit, TimeZone,
 };
 
 use super::schema::{Column, Kind, Row, Value};
@@ -13,26 +13,22 @@ pub(super) fn frame<'c>(columns: impl Iterator<Item = &'c Column>, rows: &[Row<'
         let values = rows.iter().map(column.value).collect::<Vec<_>>();
         series(column.name, column.kind, &values)
     });
-    DataFrame::new(rows.len(), series.collect::<PolarsResult<Vec<_>>>()?)
+    DataFrame::new(rows.len(), series.collect())
 }
 
 /// A column of one kind. A value of another kind is a mistake in the schema's table; it becomes null, and a test of the table
 /// finds it.
-pub(super) fn series(name: &str, kind: Kind, values: &[Value]) -> PolarsResult<Series> {
+pub(super) fn series(name: &str, kind: Kind, values: &[Value]) -> Series {
     let series = match kind {
         Kind::Bool => numbers(name, values, |value| if let Value::Bool(v) = value { Some(*v) } else { None }),
         Kind::Int => numbers(name, values, |value| if let Value::Int(v) = value { Some(*v) } else { None }),
         Kind::Unsigned => numbers(name, values, |value| if let Value::Unsigned(v) = value { Some(*v) } else { None }),
         Kind::Float => numbers(name, values, |value| if let Value::Float(v) = value { Some(*v) } else { None }),
         Kind::Text => numbers(name, values, |value| if let Value::Text(v) = value { Some(v.as_str()) } else { None }),
-        Kind::Time => {
-            let micros = |value: &Value| if let Value::Time(v) = value { Some(v.as_microsecond()) } else { None };
-            let kind = DataType::Datetime(TimeUnit::Microseconds, Some(TimeZone::UTC));
-            numbers(name, values, micros).cast(&kind)?
-        }
+        Kind::Time => times(name, values),
         Kind::Texts => texts(name, values),
     };
-    Ok(series.into_column())
+    series.into_column()
 }
 
 fn numbers<'v, T>(name: &str, values: &'v [Value], get: fn(&'v Value) -> Option<T>) -> PolarsSeries
@@ -40,6 +36,13 @@ where
     PolarsSeries: NamedFrom<Vec<Option<T>>, [Option<T>]>,
 {
     PolarsSeries::new(name.into(), values.iter().map(get).collect::<Vec<_>>())
+}
+
+/// Not a cast, which forgets the time zone of a column without rows.
+fn times(name: &str, values: &[Value]) -> PolarsSeries {
+    let micros = values.iter().map(|value| if let Value::Time(v) = value { Some(v.as_microsecond()) } else { None });
+    let chunked = Int64Chunked::from_iter_options(name.into(), micros);
+    chunked.into_datetime(TimeUnit::Microseconds, Some(TimeZone::UTC)).into_series()
 }
 
 fn texts(name: &str, values: &[Value]) -> PolarsSeries {

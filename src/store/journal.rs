@@ -189,3 +189,27 @@ pub(super) fn append(file: &mut File, path: &Path, line: &[u8]) -> Result<(), St
     }
     written.map_err(io("append to", path))
 }
+
+#[cfg(all(test, target_os = "linux"))]
+mod tests {
+    use std::fs::OpenOptions;
+
+    use super::*;
+
+    #[test]
+    fn a_full_disk_is_told_as_such() {
+        let path = Path::new("/dev/full");
+        let mut full = OpenOptions::new().write(true).open(path).unwrap();
+        let error = append(&mut full, path, b"x\n").unwrap_err();
+        assert!(matches!(error, StoreError::DiskFull { kept: false, .. }));
+        assert!(error.to_string().contains("run --resume"), "{error}");
+    }
+
+    #[test]
+    fn passwords_do_not_reach_the_line() {
+        let event = Event::Note { at: Timestamp::UNIX_EPOCH, text: "host=h password=canary".to_owned() };
+        let line = encode(&event).unwrap();
+        assert!(!String::from_utf8(line.clone()).unwrap().contains("canary"));
+        assert_eq!(Journal::parse(&line).events.len(), 1);
+    }
+}

@@ -2,7 +2,10 @@
 
 use std::path::Path;
 
-use polars::prelude::{Column as Series, DataFrame, KeyValueMetadata, ParquetCompression, ParquetWriter, PolarsResult};
+use polars::prelude::{
+    Column as Series, CompatLevel, DataFrame, KeyValueMetadata, ParquetCompression, ParquetWriter, PolarsResult, SchemaExt,
+};
+use polars_parquet::write::schema_to_metadata_key;
 
 use super::error::StoreError;
 use super::files::write_whole;
@@ -20,11 +23,13 @@ pub(super) fn write_all(folder: &Path, run: &RunManifest, records: &[TrialRecord
         let rows = rows(&file, run, records);
         let path = folder.join(file.file);
         let frame = frame(file.columns(), &rows).map_err(|error| parquet_error(&path, error))?;
-        write(&path, frame, metadata(run, file.columns()))?;
+        let metadata = metadata(&frame, run, file.columns());
+        write(&path, frame, metadata)?;
     }
     let path = folder.join(TREATMENTS);
     let frame = treatments(run, records).map_err(|error| parquet_error(&path, error))?;
-    write(&path, frame, metadata(run, std::iter::empty()))
+    let metadata = metadata(&frame, run, std::iter::empty());
+    write(&path, frame, metadata)
 }
 
 fn rows<'a>(file: &FileSchema, run: &'a RunManifest, records: &'a [TrialRecord]) -> Vec<Row<'a>> {
@@ -42,10 +47,15 @@ fn rows<'a>(file: &FileSchema, run: &'a RunManifest, records: &'a [TrialRecord])
 }
 
 /// Per-file metadata; a rewrite by another tool loses it, which is why the versions are columns as well.
-fn metadata<'c>(run: &RunManifest, columns: impl Iterator<Item = &'c Column>) -> KeyValueMetadata {
+///
+/// The Arrow schema among it is the compatible one: by default polars declares view types there, and pandas cannot read a list of
+/// string views (`ArrowNotImplementedError`). The data is stored the same way either way.
+fn metadata<'c>(frame: &DataFrame, run: &RunManifest, columns: impl Iterator<Item = &'c Column>) -> KeyValueMetadata {
     let units = columns.filter(|column| !column.unit.is_empty());
     let units = units.map(|column| (column.name.to_owned(), column.unit.into())).collect::<serde_json::Map<_, _>>();
+    let schema = schema_to_metadata_key(&frame.schema().to_arrow(CompatLevel::oldest()));
     KeyValueMetadata::from_static(vec![
+        (schema.key, schema.value.unwrap_or_default()),
         ("loadlab.schema_version".to_owned(), run.schema_version.to_string()),
         ("loadlab.tool_version".to_owned(), run.tool.version.clone()),
         ("loadlab.tool_commit".to_owned(), run.tool.commit.clone()),
@@ -83,21 +93,21 @@ fn treatments(run: &RunManifest, records: &[TrialRecord]) -> PolarsResult<DataFr
     let fixed = |value: &String| vec![Value::Text(value.clone()); treatments.len()];
     let labels = treatments.iter().map(|(_, label, _)| Value::from(*label)).collect::<Vec<_>>();
     let mut columns: Vec<Series> = vec![
-        series("experiment", Kind::Text, &fixed(&run.experiment))?,
-        series("run", Kind::Text, &fixed(&run.run))?,
-        series("treatment", Kind::Text, &labels)?,
+        series("experiment", Kind::Text, &fixed(&run.experiment)),
+        series("run", Kind::Text, &fixed(&run.run)),
+        series("treatment", Kind::Text, &labels),
     ];
     for (index, factor) in run.design.factors.iter().enumerate() {
         let chosen = || treatments.iter().map(|(_, _, treatment)| &factor.levels[treatment.levels[index]]);
         let plain = chosen().map(|level| level.value.clone().unwrap_or_else(|| Scalar::Text(level.name.clone())));
-        columns.push(scalars(free_name(&columns, &factor.name), &plain.collect::<Vec<_>>())?);
+        columns.push(scalars(&free_name(&columns, &factor.name), &plain.collect::<Vec<_>>()));
         let mut keys: Vec<&String> = factor.levels.iter().flat_map(|level| level.values.keys()).collect();
         keys.sort_unstable();
         keys.dedup();
         for key in keys {
             let values = chosen().map(|level| level.values.get(key).cloned().unwrap_or(Scalar::Null));
             let name = free_name(&columns, &format!("{}.{key}", factor.name));
-            columns.push(scalars(name, &values.collect::<Vec<_>>())?);
+            columns.push(scalars(&name, &values.collect::<Vec<_>>()));
         }
     }
     DataFrame::new(treatments.len(), columns)
@@ -118,7 +128,7 @@ fn free_name(taken: &[Series], name: &str) -> String {
 }
 
 /// A column of the narrowest type that holds all values: boolean, int64, float64, else text.
-fn scalars(name: String, values: &[Scalar]) -> PolarsResult<Series> {
+fn scalars(name: &str, values: &[Scalar]) -> Series {
     let kind = scalar_kind(values);
     let convert = |value: &Scalar| match (value, kind) {
         (Scalar::Null, _) => Value::Null,
@@ -129,7 +139,7 @@ fn scalars(name: String, values: &[Scalar]) -> PolarsResult<Series> {
         (Scalar::Float(value), Kind::Float) => Value::from(*value),
         (value, _) => Value::Text(value.to_string()),
     };
-    series(&name, kind, &values.iter().map(convert).collect::<Vec<_>>())
+    series(name, kind, &values.iter().map(convert).collect::<Vec<_>>())
 }
 
 fn scalar_kind(values: &[Scalar]) -> Kind {

@@ -23,7 +23,7 @@ fn all_experiments_have_the_documented_columns() {
         let expected: Vec<&str> = file.columns().map(|column| column.name).collect();
         let frames = runs.each_ref().map(|run| read(&run.path().join(file.file)));
         for frame in &frames {
-            assert_eq!(frame.get_column_names_str(), expected, "{}", file.file);
+            assert_eq!(frame.get_column_names(), expected, "{}", file.file);
             assert_eq!(frame.dtypes(), frames[0].dtypes(), "{}", file.file);
         }
         assert_eq!(frames[0].height(), 0);
@@ -48,7 +48,7 @@ fn rows_say_what_the_records_say() {
     assert!((speed - 5_000.0).abs() < 200.0, "{speed}");
     assert_eq!(column("rows_per_second").f64().unwrap().get(0), None);
     let treatments = read(&run.path().join("treatments.parquet"));
-    assert_eq!(treatments.get_column_names_str(), ["experiment", "run", "treatment", "storage", "batch"]);
+    assert_eq!(treatments.get_column_names(), ["experiment", "run", "treatment", "storage", "batch"]);
     assert_eq!(treatments.column("batch").unwrap().dtype(), &DataType::Int64);
     assert_eq!(read(&run.path().join("settings.parquet")).height(), 8);
     assert_eq!(read(&run.path().join("samples.parquet")).height(), 21);
@@ -60,7 +60,7 @@ fn values_of_named_levels_are_columns() {
     let run = formats(1).write(results.path());
     let treatments = read(&run.path().join("treatments.parquet"));
     let names = ["experiment", "run", "treatment", "format", "load", "load.clients"];
-    assert_eq!(treatments.get_column_names_str(), names);
+    assert_eq!(treatments.get_column_names(), names);
     assert_eq!(treatments.column("load.clients").unwrap().dtype(), &DataType::Int64);
 }
 
