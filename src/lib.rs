@@ -3,6 +3,7 @@
 //! Read the tree as the pipeline: describe (`model`, `spec`, `plan`), execute (`data`, `engine`,
 //! `environment`, `run`), conclude (`store`, `stats`, `compare`, `report`). `cli` wires them together.
 
+pub mod cli;
 pub mod compare;
 pub mod data;
 pub mod engine;

@@ -4,7 +4,8 @@ use clap::Args;
 
 use super::failure::{Exit, Failure};
 use super::print;
-use crate::environment::{cache_folder, clean as sweep};
+use crate::environment::clean::clean as sweep;
+use crate::environment::doctor::cache_folder;
 
 /// Arguments of `clean`.
 #[derive(Debug, Args)]

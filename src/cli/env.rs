@@ -4,7 +4,9 @@ use clap::Subcommand;
 
 use super::failure::{Exit, Failure};
 use super::print;
-use crate::environment::{cache_folder, discover, doctor, install};
+use crate::environment::discover::discover;
+use crate::environment::doctor::{cache_folder, doctor};
+use crate::environment::install::install;
 
 /// What is asked about servers.
 #[derive(Debug, Subcommand)]

@@ -5,7 +5,7 @@ use std::path::PathBuf;
 
 use clap::Args;
 
-use crate::environment::On;
+use crate::environment::choose::On;
 use crate::spec::LoadOptions;
 use crate::store::OptionsUsed;
 

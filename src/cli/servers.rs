@@ -4,7 +4,9 @@ use std::collections::HashMap;
 use std::path::PathBuf;
 use std::sync::Arc;
 
-use crate::environment::{Choice, EnvironmentError, Ledger, On, Provider, choose};
+use crate::environment::choose::{Choice, On, choose};
+use crate::environment::ledger::Ledger;
+use crate::environment::{EnvironmentError, Provider};
 use crate::model::EnvironmentSpec;
 use crate::store::EnvironmentChoice;
 
