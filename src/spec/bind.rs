@@ -371,9 +371,12 @@ impl<'de> Deserializer<'de> for Reader<'_> {
                 Err(BindError::complain(message, format!("one of {}", one_of(variants.iter().copied())), None))
             }
             Value::Text(word) => visitor.visit_enum(Variant { word, word_place: &self.node.place, content: None, place: &self.node.place }),
-            // `on`, `1.5` and the like are words too where words are asked for.
             Value::Bool(_) | Value::Int(_) => {
-                let word = self.string()?;
+                // `true` stands for `on` where the words are on and off.
+                let word = match self.node.value {
+                    Value::Bool(value) if variants.contains(&"on") => if value { "on" } else { "off" }.to_owned(),
+                    _ => self.string()?,
+                };
                 visitor.visit_enum(Variant { word: &word, word_place: &self.node.place, content: None, place: &self.node.place })
             }
             _ => Err(self.wrong(&one_of(variants.iter().copied()))),

@@ -94,10 +94,14 @@ impl Diagnostic {
             Severity::Warning => Level::WARNING,
         };
         let source = &self.place.source;
-        let marks = AnnotationKind::Primary.span(self.place.start..self.place.end.max(self.place.start));
-        let mut group = level
-            .primary_title(self.message.as_str())
-            .element(Snippet::source(source.text.as_str()).path(source.name.as_str()).annotation(marks));
+        let title = level.primary_title(self.message.as_str());
+        let mut group = if source.text.is_empty() {
+            // The file as such is wrong; there are no characters to show.
+            Group::with_title(title)
+        } else {
+            let marks = AnnotationKind::Primary.span(self.place.start..self.place.end.max(self.place.start));
+            title.element(Snippet::source(source.text.as_str()).path(source.name.as_str()).annotation(marks))
+        };
         let notes = [("expected", &self.expected), ("hint", &self.hint), ("shows", &self.shows_for)];
         for (name, text) in notes {
             if let Some(text) = text {

@@ -28,6 +28,12 @@ pub struct Templates {
     engine: Environment<'static>,
 }
 
+impl fmt::Debug for Templates {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("Templates")
+    }
+}
+
 impl Default for Templates {
     fn default() -> Self {
         let mut engine = Environment::new();
@@ -301,6 +307,17 @@ fn unknown_name(name: &str, text: &str, offset: Option<usize>, place: &Place, na
     Diagnostic::new(place, format!("unknown name `{name}` in a template"))
         .expected(if names.is_empty() { "no names: there are no factors".to_owned() } else { known })
         .maybe_hint(hint)
+}
+
+/// Where a name is compared with something, as a word inside a template: `load == "one"`.
+#[must_use]
+pub fn find_comparison(text: &str, name: &str) -> Option<usize> {
+    let at = find_word(text, name)?;
+    let after = text[at + name.len()..].trim_start();
+    let before = text[..at].trim_end();
+    let compared = ["==", "!=", "in ", "not in "].iter().any(|sign| after.starts_with(sign))
+        || ["==", "!="].iter().any(|sign| before.ends_with(sign));
+    compared.then_some(at)
 }
 
 /// Where a name first stands as a word inside `{{ }}` or `{% %}`.

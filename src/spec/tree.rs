@@ -7,6 +7,7 @@
 use std::sync::Arc;
 
 use crate::model::Scalar;
+use crate::spec::diagnostic::Diagnostic;
 
 /// A text that places refer to: a file, a built-in environment or a `--set` of the command line.
 #[derive(Debug, PartialEq, Eq)]
@@ -174,6 +175,18 @@ impl Node {
             rest = tail;
         }
         (place, true)
+    }
+
+    /// A diagnostic about the value that a dotted path names.
+    pub fn problem(&self, path: &str, message: impl Into<String>) -> Diagnostic {
+        Diagnostic::new(self.find_place(path).0, message)
+    }
+
+    /// A diagnostic about the key at the end of a dotted path.
+    pub fn key_problem(&self, path: &str, key: &str, message: impl Into<String>) -> Diagnostic {
+        let entry = self.find(path).and_then(|node| node.entries().iter().find(|(name, _)| name.text == key));
+        let place = entry.map_or_else(|| self.find_place(path).0, |(name, _)| name.place.clone());
+        Diagnostic::new(place, message)
     }
 
     /// The node a dotted path names.

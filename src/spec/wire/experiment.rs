@@ -20,9 +20,11 @@ use super::table::TableFile;
 #[schemars(title = "loadlab experiment")]
 pub struct ExperimentFile {
     /// Name of the experiment: letters, digits, `-` and `_`. Results go to `results/<name>/`.
-    pub experiment: String,
+    #[schemars(required, with = "String")]
+    pub experiment: Option<String>,
     /// What is asked, in one sentence.
-    pub question: String,
+    #[schemars(required, with = "String")]
+    pub question: Option<String>,
     /// What is expected, written down before the run.
     pub expectation: Option<String>,
     /// Published sources that claims refer to.
@@ -43,11 +45,11 @@ pub struct ExperimentFile {
     #[schemars(with = "Option<ServerFile>")]
     pub server: Option<IgnoredAny>,
     /// The tables, by name.
-    #[schemars(with = "BTreeMap<String, TableFile>")]
-    pub tables: IgnoredAny,
+    #[schemars(required, with = "BTreeMap<String, TableFile>")]
+    pub tables: Option<IgnoredAny>,
     /// What one trial does, in order; each step is measured.
-    #[schemars(with = "Vec<StepFile>")]
-    pub steps: IgnoredAny,
+    #[schemars(required, with = "Vec<StepFile>")]
+    pub steps: Option<IgnoredAny>,
     /// Published statements that this experiment re-tests.
     #[serde(default)]
     pub claims: Vec<ClaimFile>,
@@ -57,8 +59,6 @@ pub struct ExperimentFile {
 #[derive(Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct TrialFile {
-    /// The environment's name.
-    pub environment: Option<String>,
     /// Changes to the environment.
     #[serde(default)]
     pub server: ServerFile,
