@@ -10,6 +10,7 @@ pub mod discover;
 pub mod doctor;
 pub mod engine;
 mod files;
+mod fresh;
 pub mod install;
 pub mod ledger;
 pub mod local;
