@@ -2,9 +2,10 @@
 
 use std::fs;
 use std::io::{BufRead, BufReader};
+use std::os::unix::fs::{MetadataExt, PermissionsExt};
 use std::os::unix::process::CommandExt;
 use std::path::{Path, PathBuf};
-use std::process::{Command, Stdio};
+use std::process::{Child, Command, Stdio};
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
@@ -164,7 +165,6 @@ async fn every_start_is_fresh_and_cheap() {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn the_server_is_not_root_and_its_folder_is_private() {
-    use std::os::unix::fs::{MetadataExt, PermissionsExt};
     let bench = Bench::new(environment(FreshMethod::Auto)).await;
     let instance = bench.start(1).await.expect("started");
     let Endpoint::Socket { directory, .. } = &instance.endpoint else { panic!("a socket") };
@@ -292,6 +292,32 @@ async fn the_doctor_finds_the_server_and_leaves_nothing() {
     }
 }
 
+#[tokio::test(flavor = "multi_thread")]
+async fn a_cache_that_the_server_cannot_reach_is_refused() {
+    let closed = tempfile::tempdir().expect("temporary folder");
+    fs::set_permissions(closed.path(), fs::Permissions::from_mode(0o700)).expect("mode");
+    let bench = Bench::at(&closed.path().join("cache"), "run", environment(FreshMethod::Auto)).await;
+    let outcome = bench.provider.prepare().await;
+    if nix::unistd::geteuid().is_root() {
+        let error = outcome.expect_err("only root can enter it").to_string();
+        assert!(error.contains("cannot enter this folder") && error.contains("LOADLAB_CACHE"), "{error}");
+    } else {
+        outcome.expect("the server runs as this user");
+    }
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_named_folder_is_the_only_one_taken() {
+    let folder = tempfile::tempdir().expect("temporary folder");
+    let ledger = Ledger::open(folder.path(), "run").expect("ledger");
+    let mut spec = environment(FreshMethod::Auto);
+    spec.binaries = Some(folder.path().join("empty"));
+    let Err(error) = LocalProvider::find(&spec, folder.path(), false, &ledger).await else {
+        panic!("nothing there")
+    };
+    assert!(error.to_string().contains("it has no postgres"), "{error}");
+}
+
 /// Prints what the three ways cost; the ratio is asserted loosely, since machines are shared.
 #[tokio::test(flavor = "multi_thread")]
 async fn a_fresh_server_costs_a_fraction_of_initdb() {
@@ -333,21 +359,32 @@ async fn victim() {
     tokio::time::sleep(Duration::from_secs(60)).await;
 }
 
-/// Kills a process with a running server; returns the cache.
-fn kill_a_run(way: &str, with_reaper: bool) -> tempfile::TempDir {
-    let cache = tempfile::tempdir().expect("temporary folder");
+/// Starts the process that is to be killed.
+fn victim_in(cache: &Path, way: &str, with_reaper: bool) -> Child {
     let mut command = Command::new(std::env::current_exe().expect("this binary"));
     command.args(["server_local::victim", "--exact", "--nocapture", "--test-threads=1"]);
-    command.env(VICTIM, format!("{}|{way}", cache.path().display())).stdout(Stdio::piped()).process_group(0);
+    command.env(VICTIM, format!("{}|{way}", cache.display())).stdout(Stdio::piped()).process_group(0);
     if with_reaper {
         command.env("LOADLAB_TEST_REAPER", "1");
     }
-    let mut victim = command.spawn().expect("victim");
+    command.spawn().expect("victim")
+}
+
+/// Kills its whole group, as Ctrl-C would signal it: server and reaper are not in it.
+fn kill_group(mut victim: Child) {
+    let group = format!("-{}", victim.id());
+    assert!(Command::new("kill").args(["-KILL", "--", &group]).status().expect("kill").success());
+    victim.wait().expect("gone");
+}
+
+/// Kills a process with a running server; returns the cache.
+fn kill_a_run(way: &str, with_reaper: bool) -> tempfile::TempDir {
+    let cache = tempfile::tempdir().expect("temporary folder");
+    let mut victim = victim_in(cache.path(), way, with_reaper);
     let mut lines = BufReader::new(victim.stdout.take().expect("pipe")).lines();
     assert!(lines.any(|line| line.is_ok_and(|line| line == "ready")), "the victim has a server");
     assert!(!processes(cache.path()).is_empty());
-    victim.kill().expect("killed");
-    victim.wait().expect("gone");
+    kill_group(victim);
     cache
 }
 
@@ -390,6 +427,27 @@ fn after_sigkill_the_reaper_leaves_nothing() {
         let cache = kill_a_run(way, true);
         must_become_empty(cache.path());
         assert!(cache.path().join("templates").exists(), "the template stays");
+    }
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_kill_at_any_moment_leaves_nothing_after_the_next_start() {
+    let cache = tempfile::tempdir().expect("temporary folder");
+    let bench = Bench::at(cache.path(), "first", environment(FreshMethod::Auto)).await;
+    bench.provider.prepare().await.expect("the template is there");
+    drop(bench);
+    for (round, way) in ["overlay", "copy"].into_iter().cycle().take(12).enumerate() {
+        let folder = cache.path().to_owned();
+        tokio::task::spawn_blocking(move || {
+            let victim = victim_in(&folder, way, round % 3 == 0);
+            std::thread::sleep(Duration::from_millis(15 + 25 * round as u64));
+            kill_group(victim);
+        })
+        .await
+        .expect("killed");
+        let report = clean(cache.path()).await;
+        assert!(report.failed.is_empty(), "{report}");
+        must_become_empty(cache.path());
     }
 }
 

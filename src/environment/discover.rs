@@ -85,7 +85,7 @@ pub struct Found {
 pub async fn discover(explicit: Option<&Path>, cache: &Path) -> Result<Found, EnvironmentError> {
     let account = Account::detect().await?;
     let places = match explicit {
-        Some(folder) => vec![(folder.to_owned(), "named folder".to_owned())],
+        Some(folder) => vec![(with_binaries(folder), "named folder".to_owned())],
         None => places(cache).await,
     };
     let mut found = Found::default();
@@ -132,6 +132,16 @@ impl Found {
                 versions.max
             ),
         }
+    }
+}
+
+/// A named folder, or its `bin` when the folder above was named.
+fn with_binaries(folder: &Path) -> PathBuf {
+    let below = folder.join("bin");
+    if !folder.join("postgres").is_file() && below.join("postgres").is_file() {
+        below
+    } else {
+        folder.to_owned()
     }
 }
 

@@ -12,7 +12,7 @@ use super::files::{file_system, free_bytes, holds_socket, random_hex};
 use super::ledger::Ledger;
 use super::place::SOCKET_PORT;
 use super::template::Maker;
-use super::{EnvironmentError, local, overlay};
+use super::{EnvironmentError, fresh, overlay};
 use crate::model::{Checksums, InitOptions};
 
 /// Oldest API of a container engine that is supported: Docker 19.03.
@@ -138,7 +138,7 @@ async fn look_at_local(cache: &Path, report: &mut DoctorReport) -> Result<(), En
     look_at_cache(cache, report);
     let ledger = Ledger::open(cache, &format!("doctor-{}", random_hex(4)?))?;
     let account = Account::detect().await?;
-    let trials = local::open_cache(cache, &account).await?;
+    let trials = fresh::open_cache(cache, &account).await?;
     match account.name() {
         Some(name) => report.good("account", format!("root steps down to {name}")),
         None => report.good("account", "servers run as this user"),

@@ -13,6 +13,7 @@ pub mod doctor;
 pub mod engine;
 pub mod external;
 mod files;
+mod fresh;
 pub mod install;
 pub mod ledger;
 pub mod local;
