@@ -2,7 +2,7 @@
 
 use crate::model::{ColumnType, Generator, Scalar, TemplatePart, TextShape};
 
-use super::calendar::{self, SECOND};
+use super::calendar;
 use super::constant::{constant, integer_bounds, width};
 use super::distribution::{Weights, Zipf};
 use super::maker::{Maker, Member, Shape, Target, Whole, template_number};
@@ -13,6 +13,10 @@ use super::{decimal, json};
 
 /// Longest generated text, array and scale: beyond it a row could not be stored anyway.
 const LONGEST: u32 = 1 << 28;
+
+/// Exponents of zipf between which its arithmetic is sound.
+const MIN_EXPONENT: f64 = 1e-9;
+const MAX_EXPONENT: f64 = 100.0;
 
 /// What a generator needs to know of its place.
 #[derive(Debug, Clone, Copy)]
@@ -191,8 +195,10 @@ fn uniform(min: &Scalar, max: &Scalar, place: Place<'_>) -> Result<Maker, Reason
 }
 
 fn zipf(start: i64, n: u64, exponent: f64, place: Place<'_>) -> Result<Maker, Reason> {
-    if n == 0 || !exponent.is_finite() || exponent <= 0.0 {
-        return Err(format!("zipf needs n of at least 1 and an exponent above 0, not {n} and {exponent}"));
+    if n == 0 || !(MIN_EXPONENT..=MAX_EXPONENT).contains(&exponent) {
+        return Err(format!(
+            "zipf needs n of at least 1 and an exponent of {MIN_EXPONENT} to {MAX_EXPONENT}, not {n} and {exponent}"
+        ));
     }
     let target = match numbers(place.kind, 0)? {
         Target::Date | Target::Timestamp => return Err("zipf makes numbers, not dates".to_owned()),
@@ -324,5 +330,3 @@ fn array(min: u32, max: u32, element: &Generator, place: Place<'_>) -> Result<Ma
     let element = compile(element, inner).map_err(|reason| format!("element: {reason}"))?;
     Ok(Maker::Array { min, max, element: Box::new(element), kind: (**kind).clone() })
 }
-
-const _: () = assert!(SECOND == 1_000_000, "steps of timestamps are read with six digits after the point");

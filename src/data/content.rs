@@ -87,7 +87,9 @@ mod tests {
     fn order_does_not_matter_but_everything_else_does() {
         let of = |rows: &[&[u8]]| {
             let mut content = Content::default();
-            rows.iter().for_each(|row| content.add_row(row));
+            for row in rows {
+                content.add_row(row);
+            }
             content
         };
         assert_eq!(of(&[b"a", b"b"]), of(&[b"b", b"a"]));

@@ -133,6 +133,17 @@ mod tests {
     }
 
     #[test]
+    fn zipf_ends_at_extreme_parameters() {
+        for exponent in [1e-9, 0.5, 1.0 - 1e-12, 1.0, 1.0 + 1e-12, 2.0, 20.0, 100.0] {
+            for n in [1, 2, 3, 1 << 53, u64::MAX] {
+                let zipf = Zipf::new(n, exponent);
+                let mut draws = draws();
+                assert!((0..1000).all(|_| (1..=n).contains(&zipf.rank(&mut draws))), "{n} {exponent}");
+            }
+        }
+    }
+
+    #[test]
     fn zipf_of_one_is_one() {
         assert_eq!(Zipf::new(1, 1.0).rank(&mut draws()), 1);
     }
