@@ -3,3 +3,4 @@
 mod server_container;
 mod server_external;
 mod server_faults;
+mod server_image;
