@@ -160,9 +160,16 @@ async fn a_server_starts_with_the_settings_asked_for_and_leaves_nothing() {
         .expect("answered")
         .get(0);
     assert!(!privileged, "experiments run as a plain role");
-    let usage = instance.running.usage().await;
-    assert!(usage.cpu_seconds.expect("CPU time") > 0.0);
-    assert!(usage.written_bytes.is_some() && usage.read_bytes.is_some(), "{usage:?}");
+    let before = instance.running.usage().await;
+    assert!(before.cpu_seconds.expect("CPU time") > 0.0);
+    let work = "CREATE TABLE t AS SELECT repeat('x', 1000) FROM generate_series(1, 20000)";
+    owner.client.batch_execute(work).await.expect("loaded");
+    let admin = Session::open(&instance.endpoint, Role::Admin).await.expect("admin");
+    admin.client.batch_execute("CHECKPOINT").await.expect("flushed");
+    let after = instance.running.usage().await;
+    assert!(after.cpu_seconds > before.cpu_seconds);
+    let written = after.written_bytes.expect("bytes") - before.written_bytes.expect("bytes");
+    assert!(written > 20_000_000, "{written} bytes written of 20 MB twice (log and table)");
     assert_eq!(instance.running.diagnose().await, None);
     instance.running.stop().await.expect("stopped");
     bench.assert_nothing_left();
@@ -367,6 +374,26 @@ async fn a_missing_image_is_told_at_once_when_offline() {
     assert!(words.contains("loadlab/never-made:1") && words.contains("--offline"), "{words}");
     assert!(words.contains("what to do: docker pull"), "{words}");
     assert!(start.elapsed() < Duration::from_secs(2));
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_trial_that_is_repeated_replaces_what_a_kill_left() {
+    let Some(engine) = engine().await else { return };
+    let bench = Bench::new(&engine, "again", environment()).await;
+    bench.provider.prepare().await.expect("baked");
+    let leftover = bench.container(1);
+    let label = format!("io.loadlab.run={}", bench.run_id);
+    docker(&["run", "-d", "--name", &leftover, "--label", &label, "--entrypoint", "sleep", IMAGE, "99"]);
+    let instance = bench.start(1).await;
+    assert_eq!(answer(&instance, "SHOW work_mem").await, "7MB");
+    instance.running.stop().await.expect("stopped");
+
+    // The same name without our label: somebody else's.
+    docker(&["run", "-d", "--name", &leftover, "--entrypoint", "sleep", IMAGE, "99"]);
+    let error = bench.try_start(1).await.map(drop).expect_err("the name is taken");
+    assert!(error.to_string().contains("is not ours"), "{error}");
+    assert_eq!(inspected(&leftover, "{{.State.Running}}"), "true");
+    docker(&["rm", "-fv", &leftover]);
 }
 
 #[tokio::test(flavor = "multi_thread")]

@@ -100,21 +100,21 @@ impl Footprint {
         let mut first = Ok(());
         if let Some(name) = self.container.take() {
             let gone = self.engine.remove_container(&name).await;
-            first = first.and(self.settle(gone, Thing::Container(name)));
+            first = first.and(self.settle(gone, &Thing::Container(name)));
         }
         if let Some(name) = self.volume.take() {
             let gone = self.engine.remove_volume(&name).await;
-            first = first.and(self.settle(gone, Thing::Volume(name)));
+            first = first.and(self.settle(gone, &Thing::Volume(name)));
         }
         for folder in std::mem::take(&mut self.folders) {
             let gone = remove_folder(&folder, &self.engine, &self.image, &self.ledger).await;
-            first = first.and(self.settle(gone, Thing::Directory(folder)));
+            first = first.and(self.settle(gone, &Thing::Directory(folder)));
         }
         first
     }
 
-    fn settle(&self, gone: Result<(), EnvironmentError>, thing: Thing) -> Result<(), EnvironmentError> {
-        gone.and_then(|()| self.ledger.forget(&thing))
+    fn settle(&self, gone: Result<(), EnvironmentError>, thing: &Thing) -> Result<(), EnvironmentError> {
+        gone.and_then(|()| self.ledger.forget(thing))
     }
 
     fn is_empty(&self) -> bool {

@@ -18,7 +18,7 @@ use super::running::{RunningContainer, diagnose};
 use super::usage::Cgroup;
 use crate::engine::postgres::{Endpoint, ready};
 use crate::environment::engine::RUN_LABEL;
-use crate::environment::files::file_system;
+use crate::environment::files::{file_system, random_hex};
 use crate::environment::ledger::Ledger;
 use crate::environment::{Boxed, EnvironmentError, Exchange, Instance, InstanceFacts, Launch, Provider};
 use crate::model::{Backend, ConnectionPath, EnvironmentSpec, InitOptions, Storage};
@@ -118,8 +118,9 @@ impl ContainerProvider {
         make_open_folder(&client_dir)?;
         let data = place_data(environment, &name, footprint).await?;
 
-        footprint.will_make_container(&name)?;
+        // First the check: from the next line on a container of this name is ours to remove.
         self.remove_leftover(&name, &launch.run_id).await?;
+        footprint.will_make_container(&name)?;
         let request = request::trial(request::Trial {
             digest: baked.id.trim_start_matches("sha256:"),
             entrypoint: &self.image.entrypoint,
@@ -224,7 +225,8 @@ async fn place_data(
         Storage::Layer => Ok(Data::Layer),
         Storage::Tmpfs => Ok(Data::Tmpfs),
         Storage::Volume => {
-            let volume = format!("{name}-data");
+            // Random: a volume of the same name would be taken as it is, with whatever it holds.
+            let volume = format!("{name}-data-{}", random_hex(4)?);
             footprint.make_volume(&volume).await?;
             Ok(Data::Volume(volume))
         }

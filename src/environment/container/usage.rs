@@ -53,18 +53,19 @@ impl Cgroup {
                 }
             }
             Self::Split { cpu, blocks, .. } => {
-                let blocks = blocks.as_ref().and_then(|folder| {
-                    read(&folder.join("blkio.throttle.io_service_bytes_recursive"))
-                        .or_else(|| read(&folder.join("blkio.throttle.io_service_bytes")))
-                });
+                let (read_bytes, written_bytes) = cpu
+                    .as_ref()
+                    .and_then(|folder| io_of_processes(&folder.join("cgroup.procs")))
+                    .or_else(|| blocks.as_ref().and_then(|folder| io_of_controller(folder)))
+                    .unzip();
                 Usage {
                     cpu_seconds: cpu
                         .as_ref()
                         .and_then(|folder| read(&folder.join("cpuacct.usage")))
                         .and_then(|text| text.trim().parse().ok())
                         .map(|nanos| seconds(nanos, 1e9)),
-                    read_bytes: blocks.as_deref().map(|text| sum_of_lines(text, "Read")),
-                    written_bytes: blocks.as_deref().map(|text| sum_of_lines(text, "Write")),
+                    read_bytes,
+                    written_bytes,
                 }
             }
         }
@@ -95,6 +96,31 @@ pub(super) fn from_stats(stats: &ContainerStatsResponse) -> Usage {
         read_bytes: sum("read"),
         written_bytes: sum("write"),
     }
+}
+
+/// Bytes read and written by the processes of a version 1 cgroup, each with its ended children. The
+/// controller counts only what is throttled on newer kernels, so the processes are asked first; only root
+/// and their own user may.
+fn io_of_processes(list: &Path) -> Option<(u64, u64)> {
+    let mut sum = (0, 0);
+    for pid in read(list)?.lines() {
+        match fs::read_to_string(format!("/proc/{pid}/io")) {
+            Ok(text) => {
+                sum.0 += field(&text, "read_bytes:")?;
+                sum.1 += field(&text, "write_bytes:")?;
+            }
+            // It has ended; its parent has its numbers.
+            Err(error) if error.kind() != std::io::ErrorKind::PermissionDenied => {}
+            Err(_) => return None,
+        }
+    }
+    Some(sum)
+}
+
+fn io_of_controller(folder: &Path) -> Option<(u64, u64)> {
+    let text = read(&folder.join("blkio.throttle.io_service_bytes_recursive"))
+        .or_else(|| read(&folder.join("blkio.throttle.io_service_bytes")))?;
+    Some((sum_of_lines(&text, "Read"), sum_of_lines(&text, "Write")))
 }
 
 #[expect(clippy::cast_precision_loss, reason = "2^53 ns are 104 days of CPU time")]
