@@ -1,8 +1,10 @@
 //! How many bytes generated rows take: as heap tuples, as index entries, as text.
 //!
 //! Sizes of types, alignment and headers are those of PostgreSQL 14 to 18 on 64-bit machines
-//! (documentation, "Database Page Layout" and "TOAST"; src/include/access/htup_details.h). Widths of text
+//! (documentation, "Database Page Layout" and "TOAST"; `src/include/access/htup_details.h`). Widths of text
 //! follow from the generators. Compression is not looked at, so these are sizes before TOAST saves any.
+
+#![expect(clippy::cast_precision_loss, reason = "sizes are estimates")]
 
 use crate::model::{Column, ColumnType, Generator, Scalar, TemplatePart};
 
