@@ -2,6 +2,8 @@
 
 use std::ops::Range;
 
+use sqlparser::ast::Statement as Ast;
+
 use super::identifier::{MAX_NAME_BYTES, relation_problem};
 use super::source::{Source, SqlFinding};
 use crate::model::Persistence;
@@ -16,6 +18,8 @@ pub(super) struct Header {
     /// Logged or unlogged.
     pub(super) persistence: Persistence,
     name_at: usize,
+    /// Token after the name.
+    next: usize,
     qualified: bool,
     temporary: bool,
 }
@@ -51,8 +55,19 @@ impl Header {
             },
             persistence: if modified("unlogged") { Persistence::Unlogged } else { Persistence::Logged },
             name_at,
+            next,
             qualified,
             temporary: modified("temp") || modified("temporary"),
+        })
+    }
+
+    /// The statement as sqlparser understands it. Storage clauses after the column list say nothing about the
+    /// columns, so they may be beyond its grammar (`USING method`, `TABLESPACE` after `WITH`).
+    pub(super) fn parse(&self, source: &Source) -> Result<Ast, SqlFinding> {
+        let storage = |end: &usize| ["using", "tablespace", "with"].iter().any(|word| source.is(*end, word));
+        source.parse().or_else(|finding| {
+            let end = source.closed(self.next).filter(storage);
+            end.and_then(|end| source.parse_until(end).ok()).ok_or(finding)
         })
     }
 

@@ -107,6 +107,7 @@ fn second_table(source: &Source, first: &str) -> SqlFinding {
 /// What a CREATE TABLE statement says.
 fn create(source: &Source, header: Header, columns: Columns, findings: &mut Vec<SqlFinding>) -> ParsedTable {
     header.check(source, findings);
+    let parsed = (columns == Columns::FromSql).then(|| header.parse(source));
     let mut table = ParsedTable {
         name: header.name,
         persistence: header.persistence,
@@ -115,12 +116,11 @@ fn create(source: &Source, header: Header, columns: Columns, findings: &mut Vec<
         computed: Vec::new(),
         statements: Vec::new(),
     };
-    if columns == Columns::FromSql {
-        match source.parse() {
-            Ok(Ast::CreateTable(create)) => read_columns(source, &create, &mut table, findings),
-            Ok(_) => findings.push(source.start.finding("this is not understood as CREATE TABLE", DECLARE)),
-            Err(finding) => findings.push(SqlFinding { hint: Some(beyond_the_parser()), ..finding }),
-        }
+    match parsed {
+        None => {}
+        Some(Ok(Ast::CreateTable(create))) => read_columns(source, &create, &mut table, findings),
+        Some(Ok(_)) => findings.push(source.start.finding("this is not understood as CREATE TABLE", DECLARE)),
+        Some(Err(finding)) => findings.push(SqlFinding { hint: Some(beyond_the_parser()), ..finding }),
     }
     table
 }

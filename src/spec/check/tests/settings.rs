@@ -49,3 +49,17 @@ fn spellings_of_one_value_are_one_value() {
     assert!(normalise_setting("fsync", "o", 15).is_err());
     assert!(normalise_setting("shared_buffers", "1 gb", 15).is_err());
 }
+
+#[test]
+fn broken_names_and_values_are_refused() {
+    assert_one(&with_settings(&[("a.b c", Scalar::Int(1))]), "server.settings.a.b c", "no name of a setting");
+    assert_one(&with_settings(&[("", Scalar::Int(1))]), "server.settings.", "no name of a setting");
+    let lines = text("x\nport = 1");
+    assert_one(
+        &with_settings(&[("application_name", lines)]),
+        "server.settings.application_name",
+        "line end",
+    );
+    let twice = with_settings(&[("work_mem", text("4MB")), ("WORK_MEM", text("8MB"))]);
+    assert_eq!(check_trial(&twice).len(), 2);
+}
