@@ -70,7 +70,9 @@ pub enum PlanError {
         entry: usize,
     },
     /// `blocks` that cannot be run.
-    #[error("blocks: at least {min} and at most {max} is no number of blocks, both must be 1 or more")]
+    #[error(
+        "blocks: {min} to {max} is no range: the least must be 1 or more, and the most not below the least"
+    )]
     Blocks {
         /// Smallest number.
         min: u32,
