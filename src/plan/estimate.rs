@@ -1,5 +1,7 @@
 //! What a trial will take: rows, disk, time. Rough on purpose.
 
+#![expect(clippy::cast_precision_loss, reason = "sizes are estimates")]
+
 use super::rates::RATES;
 use super::width::{index_entry_bytes, row_bytes, text_row_bytes};
 use crate::model::{

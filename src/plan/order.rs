@@ -70,7 +70,9 @@ pub enum PlanError {
         entry: usize,
     },
     /// `blocks` that cannot be run.
-    #[error("blocks: at least {min} and at most {max} is no number of blocks, both must be 1 or more")]
+    #[error(
+        "blocks: {min} to {max} is no range: the least must be 1 or more, and the most not below the least"
+    )]
     Blocks {
         /// Smallest number.
         min: u32,
@@ -101,9 +103,9 @@ impl Plan {
             Crossed::Kept((0..cells).filter(|cell| !excluded(cell)).collect())
         };
         let included = included(design, &radix, &crossed);
-        let treatments = crossed.len() + included.len() as u64;
-        let trials = limited_trials(treatments, design.blocks.max)?;
-        let treatments = u32::try_from(treatments).expect("the limit is below 2^32");
+        let count = crossed.len() + included.len() as u64;
+        let trials = limited_trials(count, design.blocks.max)?;
+        let treatments = u32::try_from(count).map_err(|_| too_many(Some(count), design))?;
         Ok(Self {
             radix,
             crossed,
@@ -140,13 +142,11 @@ impl Plan {
     #[must_use]
     pub fn treatment(&self, index: u64) -> Treatment {
         assert!(index < self.treatments(), "treatment {index} of {}", self.treatments);
-        match self.crossed.cell(index) {
-            Some(cell) => Treatment { levels: levels(&self.radix, cell) },
-            None => {
-                let beyond = usize::try_from(index - self.crossed.len()).expect("it is an index of a list");
-                self.included[beyond].clone()
-            }
+        if let Some(cell) = self.crossed.cell(index) {
+            return Treatment { levels: levels(&self.radix, cell) };
         }
+        let beyond = usize::try_from(index - self.crossed.len()).expect("it is an index of a list");
+        self.included[beyond].clone()
     }
 
     /// The trials of a block in running order: one of every treatment, in an order that depends on the seed
@@ -235,12 +235,16 @@ fn check_levels(design: &Design) -> Result<(), PlanError> {
 fn cells(design: &Design, radix: &[usize]) -> Result<u32, PlanError> {
     let product = radix.iter().try_fold(1_u64, |product, levels| product.checked_mul(*levels as u64));
     let fits = product.filter(|cells| *cells <= MAX_TREATMENTS).and_then(|cells| u32::try_from(cells).ok());
-    fits.ok_or_else(|| PlanError::TooMany {
-        count: in_words(product),
+    fits.ok_or_else(|| too_many(product, design))
+}
+
+fn too_many(treatments: Option<u64>, design: &Design) -> PlanError {
+    PlanError::TooMany {
+        count: in_words(treatments),
         what: "treatments",
         limit: MAX_TREATMENTS,
         hint: format!("take levels away from {}", largest_factors(design)),
-    })
+    }
 }
 
 fn largest_factors(design: &Design) -> String {

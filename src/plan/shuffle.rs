@@ -3,7 +3,7 @@
 //! Order is part of an experiment's record, so the generator is written out here and pinned by a test: no
 //! update of a crate can change it.
 //!
-//! The generator is counter-based SplitMix64 (Steele, Lea, Flood, "Fast splittable pseudorandom number
+//! The generator is counter-based `SplitMix64` (Steele, Lea, Flood, "Fast splittable pseudorandom number
 //! generators", OOPSLA 2014, with Stafford's variant 13 of the mixer): output `i` of the stream of a key is
 //! `mix(key + (i + 1) * GOLDEN)`, and the key of a block is `mix(mix(seed) + (block + 1) * GOLDEN)`.
 

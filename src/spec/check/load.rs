@@ -1,5 +1,7 @@
 //! Rules for load steps.
 
+#![expect(clippy::cast_precision_loss, reason = "sizes are estimates")]
+
 use super::finding::Finding;
 use super::tables::MAX_MESSAGE;
 use crate::model::{Copy, CopyFormat, Insert, Load, LoadMethod, SameTransaction, Table};
@@ -7,7 +9,7 @@ use crate::plan::text_row_bytes;
 
 /// Bind counts its parameters with 16 bits (frontend/backend protocol, "Message Formats", Bind).
 const MAX_PARAMETERS: u64 = 65_535;
-/// Bytes of a CopyData message: below, messages cost more than rows; above, buffers grow for nothing.
+/// Bytes of a `CopyData` message: below, messages cost more than rows; above, buffers grow for nothing.
 const CHUNK_BYTES: std::ops::RangeInclusive<u32> = 1000..=512 * 1024 * 1024;
 /// The rule for FREEZE, as the documentation of COPY has it.
 const FREEZE_RULE: &str = "PostgreSQL documentation, COPY, FREEZE: only into a table created or truncated in \
@@ -27,7 +29,7 @@ pub(super) fn check(index: usize, load: &Load, table: &Table) -> Vec<Finding> {
     }
     match &load.method {
         LoadMethod::Insert(insert) => {
-            insert_rules(&format!("{base}.method.insert"), insert, table, &mut findings)
+            insert_rules(&format!("{base}.method.insert"), insert, table, &mut findings);
         }
         LoadMethod::Copy(copy) => {
             copy_rules(&format!("{base}.method.copy"), copy, &mut findings);

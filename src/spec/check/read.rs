@@ -38,11 +38,9 @@ fn unknown_column(pointer: String, name: &str, table: &Table) -> Finding {
         .filter(|(similarity, _)| *similarity > 0.8)
         .max_by(|(left, _), (right, _)| left.total_cmp(right));
     let finding = Finding::new(pointer, message);
-    match nearest {
-        Some((_, nearest)) => finding.hint(format!("did you mean `{nearest}`?")),
-        None => {
-            let names: Vec<&str> = table.columns.iter().take(20).map(|column| column.name.as_str()).collect();
-            finding.expected(names.join(", "))
-        }
+    if let Some((_, nearest)) = nearest {
+        return finding.hint(format!("did you mean `{nearest}`?"));
     }
+    let names: Vec<&str> = table.columns.iter().take(20).map(|column| column.name.as_str()).collect();
+    finding.expected(names.join(", "))
 }

@@ -110,10 +110,29 @@ fn single(environment: &EnvironmentSpec, name: &str, value: &Scalar) -> Option<F
         let finding = Finding::new(pointer, format!("`{name}` has no value"));
         return Some(finding.hint("leave the setting out to get the server's default"));
     }
+    if let Some(problem) = malformed(environment, name, &value.to_string()) {
+        return Some(Finding::new(pointer, problem));
+    }
     let problem =
         majors(environment).find_map(|major| normalise_setting(name, &value.to_string(), major).err())?;
     let SettingProblem { message, expected, hint } = problem;
     Some(Finding { pointer, message, expected, hint })
+}
+
+/// What no server takes, whatever the setting: broken names and values, one setting twice.
+fn malformed(environment: &EnvironmentSpec, name: &str, value: &str) -> Option<String> {
+    let letter = |c: char| c.is_ascii_alphabetic() || c == '_' || !c.is_ascii();
+    let part = |part: &str| {
+        part.starts_with(letter) && part.chars().all(|c| letter(c) || c.is_ascii_digit() || c == '$')
+    };
+    if !name.split('.').all(part) {
+        return Some(format!("{name:?} is no name of a setting"));
+    }
+    if value.contains(['\0', '\n', '\r']) {
+        return Some(format!("the value of `{name}` holds a line end or a NUL character"));
+    }
+    let twin = environment.settings.keys().find(|other| *other != name && other.eq_ignore_ascii_case(name));
+    twin.map(|other| format!("`{name}` and `{other}` are the same setting"))
 }
 
 fn majors(environment: &EnvironmentSpec) -> impl Iterator<Item = u32> {

@@ -1,5 +1,7 @@
 //! Rules for tables: names, number of columns, rows and their size.
 
+#![expect(clippy::cast_precision_loss, reason = "sizes are estimates")]
+
 use std::collections::HashMap;
 
 use super::finding::Finding;

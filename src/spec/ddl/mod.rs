@@ -7,6 +7,9 @@
 //! SET STORAGE`) is kept when it cannot be parsed, and a `CREATE TABLE` that cannot be parsed is
 //! answered with the place and the remedy: declare the columns.
 
+mod alter;
+mod columns;
+mod header;
 mod identifier;
 mod indexes;
 mod source;
