@@ -1,12 +1,15 @@
 //! `loadlab env list | doctor | install`.
 
 use clap::Subcommand;
+use jiff::Timestamp;
 
 use super::failure::{Exit, Failure};
 use super::print;
-use crate::environment::discover::discover;
+use crate::environment::discover::{Found, discover};
 use crate::environment::doctor::{cache_folder, doctor};
 use crate::environment::install::install;
+use crate::environment::ledger::Ledger;
+use crate::store::new_run_id;
 
 /// What is asked about servers.
 #[derive(Debug, Subcommand)]
@@ -25,10 +28,23 @@ pub(super) enum EnvCommand {
     },
 }
 
+fn list(found: &Found) {
+    for binaries in &found.usable {
+        print(&format!("{binaries}\n"));
+    }
+    for refused in &found.refused {
+        let folder = refused.folder.display();
+        print(&format!("not usable: {folder} ({}): {}\n", refused.source, refused.why));
+    }
+    if found.usable.is_empty() {
+        print("no PostgreSQL server was found; `loadlab env install 18` fetches one\n");
+    }
+}
+
 pub(super) async fn env(command: EnvCommand) -> Result<Exit, Failure> {
     let cache = cache_folder();
     match command {
-        EnvCommand::List => print(&format!("{}\n", discover(None, &cache).await?)),
+        EnvCommand::List => list(&discover(None, &cache).await?),
         EnvCommand::Doctor => {
             let report = doctor(&cache).await;
             print(&format!("{report}\n"));
@@ -37,7 +53,8 @@ pub(super) async fn env(command: EnvCommand) -> Result<Exit, Failure> {
             }
         }
         EnvCommand::Install { major, offline } => {
-            print(&format!("{}\n", install(major, &cache, offline).await?));
+            let ledger = Ledger::open(&cache, &new_run_id(Timestamp::now()))?;
+            print(&format!("{}\n", install(major, &cache, offline, &ledger).await?));
         }
     }
     Ok(Exit::Done)

@@ -136,7 +136,7 @@ impl<'a> Session<'a> {
     ) -> Result<Self, Failure> {
         let cache = cache_folder();
         let swept = clean(&cache).await;
-        if !swept.is_empty() {
+        if !swept.removed.is_empty() || !swept.failed.is_empty() {
             say(&format!("{swept}"));
         }
         let run = folder.as_ref().map_or_else(|| new_run_id(Timestamp::now()), |folder| folder.manifest().run.clone());
