@@ -157,9 +157,10 @@ pub async fn ready(endpoint: &Endpoint, deadline: Duration) -> Result<(), Sessio
     let start = Instant::now();
     let mut previous: Option<String> = None;
     loop {
-        let answer = tokio::time::timeout(deadline.saturating_sub(start.elapsed()), postmaster_start(endpoint))
-            .await
-            .unwrap_or_else(|_| Err(SessionError::Deadline(deadline, "no answer".to_owned())));
+        let answer =
+            tokio::time::timeout(deadline.saturating_sub(start.elapsed()), postmaster_start(endpoint))
+                .await
+                .unwrap_or_else(|_| Err(SessionError::Deadline(deadline, "no answer".to_owned())));
         match answer {
             Ok(started) if previous.as_ref() == Some(&started) => return Ok(()),
             Ok(started) => {

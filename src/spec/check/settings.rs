@@ -35,9 +35,9 @@ const OWN: [(&str, &str); 13] = [
 
 /// Settings that are fixed when the cluster or the server is made, with the place to say it.
 const FIXED: [(&str, &str); 4] = [
-    ("wal_segment_size", "use the environment's `init: {wal_segment: ...}`"),
-    ("data_checksums", "use the environment's `init: {checksums: ...}`"),
-    ("server_encoding", "use the environment's `init: {encoding: ...}`"),
+    ("wal_segment_size", "use the environment's `initdb: {wal_segment_size: ...}`"),
+    ("data_checksums", "use the environment's `initdb: {checksums: ...}`"),
+    ("server_encoding", "use the environment's `initdb: {encoding: ...}`"),
     ("block_size", "it is fixed when PostgreSQL is compiled: name other binaries or another image"),
 ];
 
@@ -110,9 +110,29 @@ fn single(environment: &EnvironmentSpec, name: &str, value: &Scalar) -> Option<F
         let finding = Finding::new(pointer, format!("`{name}` has no value"));
         return Some(finding.hint("leave the setting out to get the server's default"));
     }
-    let problem = majors(environment).find_map(|major| normalise_setting(name, &value.to_string(), major).err())?;
+    if let Some(problem) = malformed(environment, name, &value.to_string()) {
+        return Some(Finding::new(pointer, problem));
+    }
+    let problem =
+        majors(environment).find_map(|major| normalise_setting(name, &value.to_string(), major).err())?;
     let SettingProblem { message, expected, hint } = problem;
     Some(Finding { pointer, message, expected, hint })
+}
+
+/// What no server takes, whatever the setting: broken names and values, one setting twice.
+fn malformed(environment: &EnvironmentSpec, name: &str, value: &str) -> Option<String> {
+    let letter = |c: char| c.is_ascii_alphabetic() || c == '_' || !c.is_ascii();
+    let part = |part: &str| {
+        part.starts_with(letter) && part.chars().all(|c| letter(c) || c.is_ascii_digit() || c == '$')
+    };
+    if !name.split('.').all(part) {
+        return Some(format!("{name:?} is no name of a setting"));
+    }
+    if value.contains(['\0', '\n', '\r']) {
+        return Some(format!("the value of `{name}` holds a line end or a NUL character"));
+    }
+    let twin = environment.settings.keys().find(|other| *other != name && other.eq_ignore_ascii_case(name));
+    twin.map(|other| format!("`{name}` and `{other}` are the same setting"))
 }
 
 fn majors(environment: &EnvironmentSpec) -> impl Iterator<Item = u32> {
@@ -121,7 +141,7 @@ fn majors(environment: &EnvironmentSpec) -> impl Iterator<Item = u32> {
 }
 
 /// What a setting will be: as asked for, or the built-in default of the newest major in the range.
-pub(super) fn in_force(environment: &EnvironmentSpec, name: &str) -> Option<String> {
+fn in_force(environment: &EnvironmentSpec, name: &str) -> Option<String> {
     let major = majors(environment).last().unwrap_or(*MAJORS.end());
     let asked = environment.settings.iter().find(|(asked, _)| asked.eq_ignore_ascii_case(name));
     match asked {
@@ -131,7 +151,7 @@ pub(super) fn in_force(environment: &EnvironmentSpec, name: &str) -> Option<Stri
 }
 
 /// A whole-number setting in its own unit.
-pub(super) fn number_in_force(environment: &EnvironmentSpec, name: &str) -> Option<i64> {
+fn number_in_force(environment: &EnvironmentSpec, name: &str) -> Option<i64> {
     in_force(environment, name)?.parse().ok()
 }
 
@@ -140,9 +160,11 @@ fn together(environment: &EnvironmentSpec) -> Vec<Finding> {
     let mut findings = Vec::new();
     let minimal = in_force(environment, "wal_level").as_deref() == Some("minimal");
     if minimal && number_in_force(environment, "max_wal_senders") != Some(0) {
-        let message = "the server does not start with `wal_level: minimal` while `max_wal_senders` is above 0";
+        let message =
+            "the server does not start with `wal_level: minimal` while `max_wal_senders` is above 0";
         let finding = Finding::new("server.settings.wal_level", message);
-        findings.push(finding.expected("max_wal_senders: 0").hint("add `max_wal_senders: 0` to the settings"));
+        findings
+            .push(finding.expected("max_wal_senders: 0").hint("add `max_wal_senders: 0` to the settings"));
     }
     if minimal && in_force(environment, "archive_mode").is_some_and(|mode| mode != "off") {
         let message = "the server does not start with `wal_level: minimal` while `archive_mode` is on";
@@ -159,12 +181,27 @@ fn wal_size(environment: &EnvironmentSpec, name: &str) -> Option<Finding> {
     let size = number_in_force(environment, name)?;
     (size < 2 * segment).then(|| {
         let message = format!("`{name}` must be at least twice the WAL segment size of {segment} MB");
-        Finding::new(format!("server.settings.{name}"), message).expected(format!("{}MB or more", 2 * segment))
+        Finding::new(format!("server.settings.{name}"), message)
+            .expected(format!("{}MB or more", 2 * segment))
+    })
+}
+
+/// Whether that many clients can connect beside loadlab's own two sessions. Reserved connections are not for
+/// them: they are no superusers.
+pub(super) fn connections(environment: &EnvironmentSpec, clients: u32, pointer: String) -> Option<Finding> {
+    let max = number_in_force(environment, "max_connections")?;
+    let needed = i64::from(clients) + reserved(environment) + 2;
+    (needed > max).then(|| {
+        let message = format!("{clients} clients do not fit in `max_connections: {max}`");
+        let hint = format!("set `max_connections: {needed}` or more under `server.settings`");
+        Finding::new(pointer, message)
+            .expected(format!("{} clients or fewer", max - reserved(environment) - 2))
+            .hint(hint)
     })
 }
 
 /// Connections only a superuser gets.
-pub(super) fn reserved(environment: &EnvironmentSpec) -> i64 {
+fn reserved(environment: &EnvironmentSpec) -> i64 {
     let names = ["superuser_reserved_connections", "reserved_connections"];
     names.iter().filter_map(|name| number_in_force(environment, name)).sum()
 }

@@ -86,6 +86,7 @@ fn hidden_spelling(setting: &Setting, value: &str) -> Option<&'static str> {
         (_, "false" | "no" | "0") if switch => Some("off"),
         ("wal_level", "archive" | "hot_standby") => Some("replica"),
         ("client_min_messages" | "log_min_messages" | "log_min_error_statement", "debug") => Some("debug2"),
+        ("client_min_messages", "info") => Some("info"),
         _ => None,
     }
 }
@@ -121,14 +122,16 @@ fn in_range(setting: &Setting, number: f64, value: &str) -> Result<(), ValueProb
     if (setting.min..=setting.max).contains(&number) {
         return Ok(());
     }
-    let expected = range_text(setting);
-    let message = format!("`{}` cannot be {value}, the server allows {expected}", setting.name);
-    Err(ValueProblem { message, expected, hint: unit_hint(setting) })
+    let message = format!("`{}` cannot be {value}: out of range", setting.name);
+    Err(ValueProblem { message, expected: range_text(setting), hint: unit_hint(setting) })
 }
 
 fn range_text(setting: &Setting) -> String {
-    let unit = if setting.unit.is_empty() { String::new() } else { format!(" (in units of {})", setting.unit) };
-    format!("{} to {}{unit}", six_or_whole(setting.min), six_or_whole(setting.max))
+    let unit = if setting.unit.is_empty() { String::new() } else { format!(", counted in {}", setting.unit) };
+    // Reals without an upper limit end at the largest number there is.
+    let end =
+        if setting.max > 1e300 { "or more".to_owned() } else { format!("to {}", six_or_whole(setting.max)) };
+    format!("{} {end}{unit}", six_or_whole(setting.min))
 }
 
 fn six_or_whole(number: f64) -> String {
@@ -137,7 +140,8 @@ fn six_or_whole(number: f64) -> String {
 
 /// Units the setting takes and the name of its own among them, with its size.
 fn units(setting: &Setting) -> Option<(&'static [(&'static str, f64)], f64)> {
-    let size = |units: &[(&str, f64)], name: &str| units.iter().find(|unit| unit.0 == name).map(|unit| unit.1);
+    let size =
+        |units: &[(&str, f64)], name: &str| units.iter().find(|unit| unit.0 == name).map(|unit| unit.1);
     match setting.unit {
         "" => None,
         "8kB" => Some((&MEMORY, 8192.0)),
@@ -253,4 +257,61 @@ fn six_digits(number: f64) -> String {
     }
     let sign = if exponent < 0 { '-' } else { '+' };
     format!("{}e{sign}{:02}", trim(mantissa), exponent.abs())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::spec::check::catalogue::find;
+
+    /// Answers of a real server: `postgres -c NAME=VALUE -C NAME`, PostgreSQL 15; 14 and 18 answer the same
+    /// but for `wal_compression`, which is a boolean in 14.
+    #[test]
+    fn values_are_read_as_the_server_reads_them() {
+        for line in include_str!("value_cases.tsv").lines().filter(|line| !line.starts_with('#')) {
+            let [name, value, answer] = line.split('\t').collect::<Vec<_>>().try_into().unwrap();
+            for major in [15, 18] {
+                let found = normalise(find(name, major).unwrap(), value);
+                assert_eq!(found.as_deref().unwrap_or("ERROR"), answer, "{name} = {value:?}: {found:?}");
+                if let Ok(once) = &found {
+                    assert_eq!(
+                        normalise(find(name, major).unwrap(), once).as_ref(),
+                        Ok(once),
+                        "applied twice"
+                    );
+                }
+            }
+        }
+    }
+
+    #[test]
+    fn problems_say_what_is_allowed() {
+        let problem = |name: &str, value: &str| {
+            let problem = normalise(find(name, 15).unwrap(), value).unwrap_err();
+            format!("{} | {} | {}", problem.message, problem.expected, problem.hint.unwrap_or_default())
+        };
+        insta::assert_snapshot!(problem("fsync", "o"), @"`fsync` is on or off, not `o` | on, off, true, false, yes, no, 1 or 0 | `o` could be on or off");
+        insta::assert_snapshot!(problem("shared_buffers", "1 gb"), @"`gb` in `1 gb` is no unit of `shared_buffers` | a number and one of B, kB, MB, GB, TB | units are case-sensitive: write `1 GB`");
+        insta::assert_snapshot!(problem("shared_buffers", "8kB"), @"`shared_buffers` cannot be 8kB: out of range | 16 to 1073741823, counted in 8kB | a plain number counts 8kB; units are B, kB, MB, GB, TB, case matters");
+        insta::assert_snapshot!(problem("checkpoint_timeout", "5m"), @"`m` in `5m` is no unit of `checkpoint_timeout` | a number and one of us, ms, s, min, h, d | a plain number counts s");
+        insta::assert_snapshot!(problem("wal_level", "minimum"), @"`wal_level` cannot be `minimum` | minimal, replica, logical | did you mean `minimal`?");
+        insta::assert_snapshot!(problem("max_connections", "10kB"), @"`max_connections` has no unit, but `10kB` has one | 1 to 262143 |");
+        insta::assert_snapshot!(problem("random_page_cost", "cheap"), @"`random_page_cost` is a number, not `cheap` | 0 or more |");
+    }
+
+    proptest::proptest! {
+        #[test]
+        fn any_text_is_answered(value in "\\PC{0,12}") {
+            for name in ["fsync", "shared_buffers", "checkpoint_completion_target", "wal_level", "log_directory"] {
+                let _ = normalise(find(name, 15).unwrap(), &value);
+            }
+        }
+
+        #[test]
+        fn numbers_are_answered(value in "[-+]?[0-9]{0,22}[.]?[0-9]{0,4}([eE][-+]?[0-9]{0,4})? ?(kB|MB|ü)?") {
+            for name in ["shared_buffers", "vacuum_cost_delay", "max_connections"] {
+                let _ = normalise(find(name, 15).unwrap(), &value);
+            }
+        }
+    }
 }

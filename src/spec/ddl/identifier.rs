@@ -3,7 +3,7 @@
 use sqlparser::ast::{Ident, ObjectName, ObjectNamePart};
 
 /// PostgreSQL's `NAMEDATALEN - 1`.
-const MAX_BYTES: usize = 63;
+pub(super) const MAX_NAME_BYTES: usize = 63;
 
 /// Columns every table has already (`pg_attribute` rows with a negative number).
 const SYSTEM_COLUMNS: [&str; 6] = ["ctid", "xmin", "cmin", "xmax", "cmax", "tableoid"];
@@ -20,16 +20,20 @@ pub fn identifier_problem(name: &str) -> Option<String> {
     if name.contains('\0') {
         return Some(format!("the name {name:?} holds a NUL character"));
     }
-    (name.len() > MAX_BYTES).then(|| {
-        format!("the name `{name}` is {} bytes long; PostgreSQL cuts names after {MAX_BYTES} bytes", name.len())
+    (name.len() > MAX_NAME_BYTES).then(|| {
+        format!(
+            "the name `{name}` is {} bytes long; PostgreSQL cuts names after {MAX_NAME_BYTES} bytes",
+            name.len()
+        )
     })
 }
 
 /// Why `name` cannot be the name of a table or index of an experiment.
 pub(super) fn relation_problem(name: &str) -> Option<String> {
     let reserved = name.starts_with("pg_");
-    identifier_problem(name)
-        .or_else(|| reserved.then(|| format!("the name `{name}` begins with `pg_`, which is the server's own")))
+    identifier_problem(name).or_else(|| {
+        reserved.then(|| format!("the name `{name}` begins with `pg_`, which is the server's own"))
+    })
 }
 
 /// Why `name` cannot be the name of a column.

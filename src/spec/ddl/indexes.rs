@@ -5,14 +5,16 @@ use sqlparser::ast::{
     TableConstraint,
 };
 
-use super::identifier::{fold, fold_object, relation_problem};
+use super::alter::altered_table;
+use super::identifier::{MAX_NAME_BYTES, fold, fold_object, relation_problem};
 use super::source::{Source, SqlFinding};
-use super::table::altered_table;
 
 /// Statements that may stand among a table's indexes.
-const ALLOWED: [&str; 11] = [
-    "CREATE", "ALTER", "CLUSTER", "COMMENT", "REINDEX", "ANALYZE", "VACUUM", "SELECT", "SET", "DO", "CALL",
-];
+const ALLOWED: [&str; 11] =
+    ["CREATE", "ALTER", "CLUSTER", "COMMENT", "REINDEX", "ANALYZE", "VACUUM", "SELECT", "SET", "DO", "CALL"];
+
+/// The remedy for SQL that is not understood.
+const USE_SQL: &str = "if the server accepts it, move it to an `sql` step";
 
 /// What the index statements of a table say.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
@@ -82,22 +84,27 @@ fn read_statement(source: &Source, indexes: &mut ParsedIndexes, findings: &mut V
     }
 }
 
-const USE_SQL: &str = "if the server accepts it, move it to an `sql` step";
-
 fn name_table(table: String, indexes: &mut ParsedIndexes) {
     if !indexes.tables.contains(&table) {
         indexes.tables.push(table);
     }
 }
 
-fn read_index(source: &Source, index: &CreateIndex, indexes: &mut ParsedIndexes, findings: &mut Vec<SqlFinding>) {
+fn read_index(
+    source: &Source,
+    index: &CreateIndex,
+    indexes: &mut ParsedIndexes,
+    findings: &mut Vec<SqlFinding>,
+) {
     let (table, qualified) = fold_object(&index.table_name);
     if qualified {
         let message = format!("the name of the table `{table}` has a schema");
         findings.push(source.start.finding(message, "leave the schema out"));
     }
     let name = index.name.as_ref().map(|name| fold_object(name).0);
-    if let Some(problem) = name.and_then(|name| relation_problem(&name).filter(|_| name.len() <= 63)) {
+    if let Some(problem) =
+        name.and_then(|name| relation_problem(&name).filter(|_| name.len() <= MAX_NAME_BYTES))
+    {
         findings.push(source.start.finding(problem, "choose another name"));
     }
     name_table(table, indexes);

@@ -7,6 +7,9 @@
 //! SET STORAGE`) is kept when it cannot be parsed, and a `CREATE TABLE` that cannot be parsed is
 //! answered with the place and the remedy: declare the columns.
 
+mod alter;
+mod columns;
+mod header;
 mod identifier;
 mod indexes;
 mod source;
@@ -20,3 +23,6 @@ pub use source::SqlFinding;
 pub use split::split_statements;
 pub use table::{MAX_COLUMNS, ParsedColumn, ParsedTable, parse_table, parse_table_header};
 pub use types::parse_type;
+
+#[cfg(test)]
+mod tests;

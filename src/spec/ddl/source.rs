@@ -113,7 +113,8 @@ impl Source {
 
     /// Whether token `index` is the unquoted word `keyword` (lower case).
     pub(super) fn is(&self, index: usize, keyword: &str) -> bool {
-        self.word(index).is_some_and(|word| word.quote_style.is_none() && word.value.eq_ignore_ascii_case(keyword))
+        self.word(index)
+            .is_some_and(|word| word.quote_style.is_none() && word.value.eq_ignore_ascii_case(keyword))
     }
 
     /// Whether the unquoted words `keywords` stand at token `index`.
@@ -151,10 +152,31 @@ impl Source {
         })
     }
 
+    /// The index after the parenthesis that closes the one at token `open`; `None` when none opens or closes.
+    pub(super) fn closed(&self, open: usize) -> Option<usize> {
+        let mut depth = 0_usize;
+        for (index, token) in self.tokens.iter().enumerate().skip(open) {
+            match token.token {
+                Token::LParen => depth += 1,
+                Token::RParen => depth = depth.saturating_sub(1),
+                _ => {}
+            }
+            if depth == 0 {
+                return (index > open).then_some(index + 1);
+            }
+        }
+        None
+    }
+
     /// The statement as sqlparser understands it.
     pub(super) fn parse(&self) -> Result<Ast, SqlFinding> {
+        self.parse_until(self.tokens.len())
+    }
+
+    /// The first `end` tokens of the statement as sqlparser understands them.
+    pub(super) fn parse_until(&self, end: usize) -> Result<Ast, SqlFinding> {
         let dialect = PostgreSqlDialect {};
-        let mut parser = Parser::new(&dialect).with_tokens_with_locations(self.tokens.clone());
+        let mut parser = Parser::new(&dialect).with_tokens_with_locations(self.tokens[..end].to_vec());
         let mut statements = parser.parse_statements().map_err(|error| self.parse_finding(&error))?;
         statements.pop().ok_or_else(|| self.start.finding("the statement is empty", ""))
     }

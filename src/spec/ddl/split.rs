@@ -103,7 +103,9 @@ fn lexeme(bytes: &[u8]) -> (Lexeme, usize) {
         [b';', ..] => (Lexeme::Semicolon, 1),
         [b'(', ..] => (Lexeme::Open, 1),
         [b')', ..] => (Lexeme::Close, 1),
-        [first, ..] if first.is_ascii_whitespace() => (Lexeme::Blank, run(bytes, |b| b.is_ascii_whitespace())),
+        [first, ..] if first.is_ascii_whitespace() => {
+            (Lexeme::Blank, run(bytes, |b| b.is_ascii_whitespace()))
+        }
         [first, ..] if first.is_ascii_digit() => (Lexeme::Other, run(bytes, is_word)),
         [first, ..] if is_word_start(*first) => (Lexeme::Word, run(bytes, is_word)),
         _ => (Lexeme::Other, 1),
@@ -206,10 +208,10 @@ mod tests {
 
     #[test]
     fn quoted_identifiers_hide_semicolons() {
-        assert_eq!(texts(r#"CREATE TABLE "a;""b" (x int); SELECT 2"#), [
-            r#"CREATE TABLE "a;""b" (x int)"#,
-            "SELECT 2"
-        ]);
+        assert_eq!(
+            texts(r#"CREATE TABLE "a;""b" (x int); SELECT 2"#),
+            [r#"CREATE TABLE "a;""b" (x int)"#, "SELECT 2"]
+        );
     }
 
     #[test]
@@ -222,10 +224,10 @@ mod tests {
 
     #[test]
     fn comments_nest() {
-        assert_eq!(texts("SELECT 1 /* a /* b; */ c; */ + 1; SELECT 2"), [
-            "SELECT 1 /* a /* b; */ c; */ + 1",
-            "SELECT 2"
-        ]);
+        assert_eq!(
+            texts("SELECT 1 /* a /* b; */ c; */ + 1; SELECT 2"),
+            ["SELECT 1 /* a /* b; */ c; */ + 1", "SELECT 2"]
+        );
         assert_eq!(texts("SELECT 1 -- a; ' b\n+ 1; SELECT 2"), ["SELECT 1 -- a; ' b\n+ 1", "SELECT 2"]);
     }
 

@@ -57,7 +57,9 @@ fn split_modifiers(text: &str) -> Option<(String, Vec<i64>)> {
 fn scalar(name: &str, modifiers: &[i64]) -> Option<ColumnType> {
     match (name, modifiers) {
         ("numeric" | "decimal" | "dec", _) => numeric(modifiers),
-        ("varchar" | "character varying" | "char varying", [_]) => length(modifiers).map(|n| ColumnType::Varchar(Some(n))),
+        ("varchar" | "character varying" | "char varying", [_]) => {
+            length(modifiers).map(|n| ColumnType::Varchar(Some(n)))
+        }
         ("char" | "character" | "bpchar", [_]) => length(modifiers).map(ColumnType::Char),
         ("float", [digits]) => float(*digits),
         ("timestamp" | "timestamp without time zone", [0..=6]) => Some(ColumnType::Timestamp),
@@ -132,17 +134,26 @@ mod tests {
         check(&ColumnType::Int4, &["int", "INTEGER", "int4", "serial", "serial4"]);
         check(&ColumnType::Int8, &["int8", "bigint", "bigserial", "serial8"]);
         check(&ColumnType::Float4, &["real", "float4", "float(24)"]);
-        check(&ColumnType::Float8, &["float", "float8", "double precision", "DOUBLE  PRECISION", "float(25)"]);
+        check(
+            &ColumnType::Float8,
+            &["float", "float8", "double precision", "DOUBLE  PRECISION", "float(25)"],
+        );
         check(&ColumnType::Numeric { precision: None, scale: 2 }, &["numeric", "decimal", "dec"]);
         check(&ColumnType::Numeric { precision: Some(10), scale: 0 }, &["numeric(10)", "decimal(10, 0)"]);
-        check(&ColumnType::Numeric { precision: Some(10), scale: 2 }, &["numeric(10,2)", "DECIMAL ( 10 , 2 )"]);
+        check(
+            &ColumnType::Numeric { precision: Some(10), scale: 2 },
+            &["numeric(10,2)", "DECIMAL ( 10 , 2 )"],
+        );
     }
 
     #[test]
     fn every_spelling_of_a_text_is_known() {
         check(&ColumnType::Text, &["text"]);
         check(&ColumnType::Varchar(None), &["varchar", "character varying", "bpchar"]);
-        check(&ColumnType::Varchar(Some(255)), &["varchar(255)", "character varying (255)", "char varying(255)"]);
+        check(
+            &ColumnType::Varchar(Some(255)),
+            &["varchar(255)", "character varying (255)", "char varying(255)"],
+        );
         check(&ColumnType::Char(1), &["char", "character", "char(1)"]);
         check(&ColumnType::Char(9), &["char(9)", "CHARACTER(9)", "bpchar(9)"]);
         check(&ColumnType::Bytea, &["bytea"]);
@@ -168,10 +179,28 @@ mod tests {
 
     #[test]
     fn other_types_are_not_known() {
-        for text in ["", "time", "interval", "inet", "money", "int(11)", "varchar(0)", "numeric(0)", "numeric(3,4)",
-            "numeric(2,-1)", "timestamp(7)", "float(54)", "[]", "array", "int[", "int]", "int[a]", "varchar(", "\"char\"",
-            "myarray"]
-        {
+        for text in [
+            "",
+            "time",
+            "interval",
+            "inet",
+            "money",
+            "int(11)",
+            "varchar(0)",
+            "numeric(0)",
+            "numeric(3,4)",
+            "numeric(2,-1)",
+            "timestamp(7)",
+            "float(54)",
+            "[]",
+            "array",
+            "int[",
+            "int]",
+            "int[a]",
+            "varchar(",
+            "\"char\"",
+            "myarray",
+        ] {
             assert_eq!(parse_type(text), None, "{text}");
         }
     }
