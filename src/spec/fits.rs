@@ -48,7 +48,7 @@ pub fn fits(value: &Scalar, kind: &ColumnType) -> Result<Scalar, Misfit> {
         (ColumnType::Date, Scalar::Text(text)) => text.parse::<Date>().ok().map(|date| Scalar::Text(date.to_string())),
         (ColumnType::Timestamp, Scalar::Text(text)) => local_time(text).map(|time| Scalar::Text(time.to_string())),
         (ColumnType::Timestamptz, Scalar::Text(text)) => {
-            let utc = || local_time(text)?.to_zoned(jiff::tz::TimeZone::UTC).ok().map(|time| time.timestamp());
+            let utc = || jiff::tz::Offset::UTC.to_timestamp(local_time(text)?).ok();
             text.parse::<Timestamp>().ok().or_else(utc).map(|time| Scalar::Text(time.to_string()))
         }
         (ColumnType::Uuid, Scalar::Text(text)) => {

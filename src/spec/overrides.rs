@@ -87,29 +87,7 @@ fn set(root: &mut Node, path: &str, place: &Place, value: Node, found: &mut Diag
         let parent = path[..done].trim_end_matches('.').to_owned();
         let rest = &path[done..];
         let (key, is_last) = next_key(node, &parent, rest);
-        let child = match &mut node.value {
-            Value::List(items) => {
-                let length = items.len();
-                match key.parse::<usize>().ok().filter(|index| *index < length) {
-                    Some(index) => &mut items[index],
-                    None => {
-                        let message = format!("`{parent}` is a list of {length}: `{key}` is not one of its places");
-                        found.push(Diagnostic::new(place.clone(), message).expected(format!("a number from 0 to {}", length.saturating_sub(1))));
-                        return;
-                    }
-                }
-            }
-            Value::Map(_) | Value::Null => match child_of_map(node, &parent, &key, place, found) {
-                Some(child) => child,
-                None => return,
-            },
-            _ => {
-                let message = format!("`{parent}` is {}, it has no `{key}`", node.describe());
-                let hint = format!("write `{parent}` as a map in the file to change its parts");
-                found.push(Diagnostic::new(place.clone(), message).hint(hint));
-                return;
-            }
-        };
+        let Some(child) = child_at(node, &parent, &key, place, found) else { return };
         if is_last {
             *child = value;
             return;
@@ -117,6 +95,34 @@ fn set(root: &mut Node, path: &str, place: &Place, value: Node, found: &mut Diag
         done += key.len() + 1;
         node = child;
     }
+}
+
+/// The child below a key or number; what is wrong goes to `found`.
+fn child_at<'n>(
+    node: &'n mut Node,
+    parent: &str,
+    key: &str,
+    place: &Place,
+    found: &mut Diagnostics,
+) -> Option<&'n mut Node> {
+    if matches!(node.value, Value::Map(_) | Value::Null) {
+        return child_of_map(node, parent, key, place, found);
+    }
+    let kind = node.describe();
+    let Value::List(items) = &mut node.value else {
+        let message = format!("`{parent}` is {kind}, it has no `{key}`");
+        let hint = format!("write `{parent}` as a map in the file to change its parts");
+        found.push(Diagnostic::new(place.clone(), message).hint(hint));
+        return None;
+    };
+    let length = items.len();
+    let index = key.parse::<usize>().ok().filter(|index| *index < length);
+    if index.is_none() {
+        let message = format!("`{parent}` is a list of {length}: `{key}` is not one of its places");
+        let expected = format!("a number from 0 to {}", length.saturating_sub(1));
+        found.push(Diagnostic::new(place.clone(), message).expected(expected));
+    }
+    items.get_mut(index?)
 }
 
 /// The next key of a path and whether it is the last. Names of settings contain dots, and so may keys
