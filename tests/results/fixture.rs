@@ -5,11 +5,12 @@ use std::path::Path;
 use indexmap::IndexMap;
 use jiff::Timestamp;
 use loadlab::model::{
-    Backend, Blocks, Design, EffectiveSetting, Factor, Guard, Latency, Level, Measurement, Outcome, PlannedTrial,
-    Sample, Scalar, ServerCounters, ServerFacts, Spans, Treatment, TrialRecord,
+    Backend, Blocks, Design, EffectiveSetting, Factor, Guard, Latency, Level, Measurement, Outcome,
+    PlannedTrial, Sample, Scalar, ServerCounters, ServerFacts, Spans, Treatment, TrialRecord,
 };
 use loadlab::store::{
-    EnvironmentChoice, HostFacts, OptionsUsed, RunFolder, RunManifest, SCHEMA_VERSION, SpecRecord, ToolVersion,
+    EnvironmentChoice, HostFacts, OptionsUsed, RunFolder, RunManifest, SCHEMA_VERSION, SpecRecord,
+    ToolVersion,
 };
 
 const ROWS: u32 = 20_000;
@@ -50,7 +51,8 @@ pub(crate) fn unlogged(blocks: u32) -> Example {
     }
     let Some(failed) = example.records.get_mut(5) else { return example };
     failed.outcome = Outcome::EnvironmentFault;
-    failed.error = Some("cannot connect: postgres://loadlab:canary@localhost/loadlab password=canary".to_owned());
+    failed.error =
+        Some("cannot connect: postgres://loadlab:canary@localhost/loadlab password=canary".to_owned());
     (failed.server, failed.measurements, failed.samples) = (None, Vec::new(), Vec::new());
     let guarded = example.records.last_mut().unwrap();
     guarded.measurements[1].guards = vec![Guard::CheckpointInWindow];
@@ -66,7 +68,8 @@ pub(crate) fn formats(blocks: u32) -> Example {
         values: IndexMap::from([("clients".to_owned(), Scalar::Int(clients))]),
     };
     let load_factor = factor("load", vec![named("one", 1), named("three into one", 3)]);
-    let mut example = example("copy-formats", "20260102-000000-bbbbbb", design(vec![format, load_factor], blocks));
+    let mut example =
+        example("copy-formats", "20260102-000000-bbbbbb", design(vec![format, load_factor], blocks));
     for record in &mut example.records {
         let [format, clients] = record.trial.treatment.levels[..] else { unreachable!() };
         let speed = 400_000.0 * [1.0, 0.9, 1.3][format] * [1.0, 2.0][clients] * noise(record);
@@ -191,7 +194,8 @@ fn step(index: u32, name: &str, kind: &str, seconds: f64) -> Measurement {
 
 fn load(index: u32, name: &str, rows_per_second: f64) -> Measurement {
     let rows = Some(u64::from(ROWS));
-    let counters = ServerCounters { wal_bytes: Some(4_500_000), table_bytes: Some(2_000_000), ..Default::default() };
+    let counters =
+        ServerCounters { wal_bytes: Some(4_500_000), table_bytes: Some(2_000_000), ..Default::default() };
     Measurement {
         method: name.to_owned(),
         rows,
@@ -231,7 +235,12 @@ fn manifest(experiment: &str, run: &str, design: Design, trials: u64) -> RunMani
             backend: Backend::Local,
             why: "local server 18.1, because no container engine answers".to_owned(),
         }],
-        host: HostFacts { os: "linux".to_owned(), architecture: "x86_64".to_owned(), cores: Some(2), ..Default::default() },
+        host: HostFacts {
+            os: "linux".to_owned(),
+            architecture: "x86_64".to_owned(),
+            cores: Some(2),
+            ..Default::default()
+        },
         started_at: "2017-06-08T10:15:30Z".parse().unwrap(),
         ended_at: None,
     }

@@ -70,7 +70,9 @@ fn no_column_is_null_where_the_record_has_everything() {
     let results = tempfile::tempdir().unwrap();
     let run = unlogged(1).write(results.path());
     let frame = read(&run.path().join("measurements.parquet"));
-    for name in ["schema_version", "seed", "started_at", "host_os", "host_cores", "trial_seconds", "trial", "durable"] {
+    for name in
+        ["schema_version", "seed", "started_at", "host_os", "host_cores", "trial_seconds", "trial", "durable"]
+    {
         assert_eq!(frame.column(name).unwrap().null_count(), 0, "{name}");
     }
 }
@@ -131,5 +133,8 @@ fn results_document_is_up_to_date() {
         fs::write(&path, results_document()).unwrap();
     }
     let found = fs::read_to_string(&path).unwrap_or_default();
-    assert!(found == results_document(), "docs/RESULTS.md is stale: UPDATE_DOCS=1 cargo test results_document");
+    assert!(
+        found == results_document(),
+        "docs/RESULTS.md is stale: UPDATE_DOCS=1 cargo test results_document"
+    );
 }
