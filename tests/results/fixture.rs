@@ -85,6 +85,59 @@ pub(crate) fn formats(blocks: u32) -> Example {
     example
 }
 
+/// One trial with one step in which everything is known.
+pub(crate) fn complete() -> Example {
+    let mut example = example("complete", "20260102-000000-cccccc", design(Vec::new(), 1));
+    let text = Some("x".to_owned());
+    let latency = Some(Latency { count: 3, p50: 0.1, p90: 0.2, p99: 0.3, max: 0.4 });
+    let seconds = Some(0.5);
+    let record = &mut example.records[0];
+    (record.error, record.error_sqlstate) = (text.clone(), text.clone());
+    record.server.as_mut().unwrap().cpuset.clone_from(&text);
+    record.samples = vec![sample("copy", 1)];
+    let spans = Spans {
+        connect: seconds,
+        prepare: seconds,
+        seconds: 1.0,
+        transfer: seconds,
+        commit: seconds,
+        first_row: seconds,
+        flush: seconds,
+        settle: seconds,
+        verify: seconds,
+    };
+    let counters = ServerCounters {
+        wal_bytes: Some(1),
+        wal_records: Some(1),
+        wal_full_page_images: Some(1),
+        table_bytes: Some(1),
+        index_bytes: Some(1),
+        toast_bytes: Some(1),
+        checkpoints_timed: Some(1),
+        checkpoints_requested: Some(1),
+        autovacuum_runs: Some(1),
+        server_cpu_seconds: seconds,
+        server_read_bytes: Some(1),
+        server_written_bytes: Some(1),
+    };
+    record.measurements = vec![Measurement {
+        error: text.clone(),
+        checksum: text.clone(),
+        checksum_expected: text.clone(),
+        client_cpu_seconds: seconds,
+        client_peak_memory_bytes: Some(1),
+        spans,
+        counters,
+        batch_latency: latency,
+        commit_latency: latency,
+        ..load(0, "copy", 1.0)
+    }];
+    let host = &mut example.manifest.host;
+    (host.kernel, host.cpu_model, host.filesystem, host.memory_bytes) =
+        (text.clone(), text.clone(), text, Some(1));
+    example
+}
+
 fn factor(name: &str, levels: Vec<Level>) -> Factor {
     Factor { name: name.to_owned(), levels }
 }
