@@ -12,7 +12,9 @@ fn main() {
     println!("cargo::rerun-if-changed=build.rs");
     // The reflog's head moves with every commit and checkout; HEAD alone does not on a branch.
     for name in ["HEAD", "logs/HEAD"] {
-        if let Some(path) = git(&["rev-parse", "--git-path", name]).filter(|path| std::fs::exists(path).unwrap_or(false)) {
+        if let Some(path) =
+            git(&["rev-parse", "--git-path", name]).filter(|path| std::fs::exists(path).unwrap_or(false))
+        {
             println!("cargo::rerun-if-changed={path}");
         }
     }

@@ -1,5 +1,7 @@
 //! All integration tests in one binary.
 
+#![expect(clippy::unwrap_used, reason = "a test may end at the first surprise")]
+
 mod python_results;
 mod results;
 mod server_container;

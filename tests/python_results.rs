@@ -10,7 +10,8 @@ fn python(script: &str, arguments: &[&Path]) {
     let interpreter = std::env::var("LOADLAB_PYTHON").unwrap_or_else(|_| "python3".to_owned());
     let root = Path::new(env!("CARGO_MANIFEST_DIR"));
     let output = Command::new(&interpreter).arg(root.join(script)).args(arguments).output();
-    let output = output.unwrap_or_else(|error| panic!("cannot run {interpreter}: {error}; set LOADLAB_PYTHON"));
+    let output =
+        output.unwrap_or_else(|error| panic!("cannot run {interpreter}: {error}; set LOADLAB_PYTHON"));
     let text = String::from_utf8_lossy(&output.stdout) + String::from_utf8_lossy(&output.stderr);
     assert!(output.status.success(), "{script}: {text}");
 }

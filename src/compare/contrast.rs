@@ -76,7 +76,9 @@ pub(super) fn contrasts(observations: &Observations, design: &Design) -> Vec<Fac
     let contrasts = factors.map(|(index, factor)| FactorContrast {
         factor: factor.name.clone(),
         reference: factor.levels[0].name.clone(),
-        levels: (1..factor.levels.len()).filter_map(|level| full_contrast(observations, design, (index, level))).collect(),
+        levels: (1..factor.levels.len())
+            .filter_map(|level| full_contrast(observations, design, (index, level)))
+            .collect(),
     });
     contrasts.filter(|contrast| !contrast.levels.is_empty()).collect()
 }
@@ -86,7 +88,8 @@ fn full_contrast(observations: &Observations, design: &Design, of: (usize, usize
     let others = (0..design.factors.len()).filter(|other| *other != of.0);
     let within = others.filter_map(|other| within(observations, design, of, other));
     let strongest = within.max_by(|(a, _), (b, _)| a.total_cmp(b));
-    contrast.within = strongest.filter(|(influence, _)| *influence > WORTH_SHOWING.ln()).map(|(_, within)| within);
+    contrast.within =
+        strongest.filter(|(influence, _)| *influence > WORTH_SHOWING.ln()).map(|(_, within)| within);
     Some(contrast)
 }
 

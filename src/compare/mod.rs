@@ -6,4 +6,4 @@ mod observations;
 mod summary;
 
 pub use contrast::{Contrast, FactorContrast, Reading, Within};
-pub use summary::{Cell, Metric, MIN_BLOCKS, StepSummary, Summary, summarise};
+pub use summary::{Cell, MIN_BLOCKS, Metric, StepSummary, Summary, summarise};

@@ -48,6 +48,7 @@ pub(super) fn fits(record: &TrialRecord, design: &Design) -> bool {
 /// Rows per second for loads and reads that moved rows, seconds for everything else.
 fn metric_of(records: &[TrialRecord], step: &str) -> Metric {
     let mut measurements = records.iter().filter_map(|record| find(record, step));
-    let moves_rows = |m: &Measurement| matches!(m.kind.as_str(), "load" | "read") && m.rows_per_second() > Some(0.0);
+    let moves_rows =
+        |m: &Measurement| matches!(m.kind.as_str(), "load" | "read") && m.rows_per_second() > Some(0.0);
     if measurements.any(moves_rows) { Metric::RowsPerSecond } else { Metric::Seconds }
 }

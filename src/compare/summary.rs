@@ -96,7 +96,8 @@ pub struct Cell {
 /// Summarises records. Records that do not fit the design, from another plan, are left out.
 #[must_use]
 pub fn summarise(records: &[TrialRecord], design: &Design) -> Summary {
-    let mut records: Vec<TrialRecord> = records.iter().filter(|record| fits(record, design)).cloned().collect();
+    let mut records: Vec<TrialRecord> =
+        records.iter().filter(|record| fits(record, design)).cloned().collect();
     records.sort_by_key(|record| (record.trial.treatment_index, record.trial.block, record.attempt));
     let mut not_ok = BTreeMap::new();
     for record in records.iter().filter(|record| record.outcome != Outcome::Ok) {
@@ -126,7 +127,8 @@ fn step_names(records: &[TrialRecord]) -> Vec<String> {
 fn step_summary(records: &[TrialRecord], design: &Design, step: &str) -> StepSummary {
     let observations = Observations::collect(records, design, step);
     let measurements: Vec<&Measurement> = records.iter().filter_map(|record| find(record, step)).collect();
-    let mut methods: Vec<String> = measurements.iter().map(|m| m.method.clone()).filter(|name| !name.is_empty()).collect();
+    let mut methods: Vec<String> =
+        measurements.iter().map(|m| m.method.clone()).filter(|name| !name.is_empty()).collect();
     methods.sort_unstable();
     methods.dedup();
     let mut groups: BTreeMap<u64, Vec<&TrialRecord>> = BTreeMap::new();
@@ -152,7 +154,8 @@ fn cell(records: &[&TrialRecord], design: &Design, step: &str, metric: Metric) -
     let mut not_valid: BTreeMap<String, usize> = BTreeMap::new();
     for record in &records {
         let found = find(record, step);
-        let reasons = found.map_or_else(|| vec![record.outcome.name()], |found| record.reasons_against(found));
+        let reasons =
+            found.map_or_else(|| vec![record.outcome.name()], |found| record.reasons_against(found));
         for reason in &reasons {
             *not_valid.entry((*reason).to_owned()).or_default() += 1;
         }
@@ -166,11 +169,19 @@ fn cell(records: &[&TrialRecord], design: &Design, step: &str, metric: Metric) -
         not_valid,
         invalid: records.len() - valid.len(),
         median: median(&values),
-        range: values.iter().copied().min_by(f64::total_cmp).zip(values.iter().copied().max_by(f64::total_cmp)),
+        range: values
+            .iter()
+            .copied()
+            .min_by(f64::total_cmp)
+            .zip(values.iter().copied().max_by(f64::total_cmp)),
         spread: relative_range(&values),
         wal_bytes: median_of(&valid, |measurement| measurement.counters.wal_bytes.map(bytes)),
         durable_seconds: median_of(&valid, |m| m.spans.flush.map(|flush| m.spans.seconds + flush)),
-        durable: records.iter().filter_map(|record| record.server.as_ref()).map(|server| server.durable).reduce(|a, b| a && b),
+        durable: records
+            .iter()
+            .filter_map(|record| record.server.as_ref())
+            .map(|server| server.durable)
+            .reduce(|a, b| a && b),
     })
 }
 

@@ -47,3 +47,69 @@ impl Measurement {
         (self.spans.seconds > 0.0 && rate.is_finite()).then_some(rate)
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::model::Spans;
+
+    fn measurement(outcome: Outcome, guards: &[Guard]) -> Measurement {
+        Measurement { outcome: Some(outcome), guards: guards.to_vec(), ..Measurement::default() }
+    }
+
+    fn record(outcome: Outcome, measurements: Vec<Measurement>) -> TrialRecord {
+        TrialRecord {
+            trial: crate::model::PlannedTrial {
+                number: 0,
+                block: 0,
+                position: 0,
+                treatment_index: 0,
+                treatment: crate::model::Treatment { levels: Vec::new() },
+            },
+            attempt: 0,
+            treatment: String::new(),
+            factors: Vec::new(),
+            started_at: jiff::Timestamp::UNIX_EPOCH,
+            seconds: 0.0,
+            server_start_seconds: None,
+            server: None,
+            outcome,
+            error: None,
+            error_sqlstate: None,
+            settings: Vec::new(),
+            measurements,
+            samples: Vec::new(),
+        }
+    }
+
+    #[test]
+    fn a_window_guard_is_about_its_step_and_a_restart_about_the_trial() {
+        let clean = measurement(Outcome::Ok, &[]);
+        let window = measurement(Outcome::Ok, &[Guard::CheckpointInWindow]);
+        let trial = record(Outcome::Ok, vec![clean.clone(), window.clone()]);
+        assert!(trial.reasons_against(&clean).is_empty());
+        assert_eq!(trial.reasons_against(&window), ["checkpoint_in_window"]);
+        let restarted = measurement(Outcome::Ok, &[Guard::ServerRestarted]);
+        let trial = record(Outcome::Ok, vec![clean.clone(), restarted]);
+        assert_eq!(trial.reasons_against(&clean), ["server_restarted"]);
+    }
+
+    #[test]
+    fn a_trial_that_did_not_end_well_has_no_valid_step() {
+        let clean = measurement(Outcome::Ok, &[]);
+        let late = measurement(Outcome::TimedOut, &[]);
+        let trial = record(Outcome::TimedOut, vec![clean.clone(), late.clone()]);
+        assert_eq!(trial.reasons_against(&clean), ["timed_out"]);
+        assert_eq!(trial.reasons_against(&late), ["timed_out"]);
+    }
+
+    #[test]
+    fn no_rate_over_a_span_of_zero_or_without_rows() {
+        let mut measurement = Measurement { rows: Some(10), ..Measurement::default() };
+        assert_eq!(measurement.rows_per_second(), None);
+        measurement.spans = Spans { seconds: 2.0, ..Spans::default() };
+        assert_eq!(measurement.rows_per_second(), Some(5.0));
+        measurement.rows = None;
+        assert_eq!(measurement.rows_per_second(), None);
+    }
+}

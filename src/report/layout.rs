@@ -55,10 +55,10 @@ fn treatments(summary: &Summary, step: &StepSummary) -> Section {
         Metric::RowsPerSecond => "rows/s",
         Metric::Seconds => "time",
     };
-    let mut header: Vec<&str> = match summary.factors.is_empty() {
-        true => vec!["treatment"],
-        false => summary.factors.iter().map(String::as_str).collect(),
-    };
+    let mut header: Vec<&str> = summary.factors.iter().map(String::as_str).collect();
+    if header.is_empty() {
+        header.push("treatment");
+    }
     let mut words = vec![true; header.len()];
     header.extend([measure, "spread", "n"]);
     header.extend(wal.then_some("WAL"));
@@ -104,7 +104,10 @@ fn contrasts(step: &StepSummary) -> Section {
             rows.push(contrast_row(&contrast.factor, what, level));
             if let Some(within) = &level.within {
                 let levels = within.levels.iter();
-                rows.extend(levels.map(|(name, level)| contrast_row("", format!("- {}={name}", within.factor), level)));
+                rows.extend(
+                    levels
+                        .map(|(name, level)| contrast_row("", format!("- {}={name}", within.factor), level)),
+                );
             }
         }
     }
@@ -118,7 +121,8 @@ fn contrasts(step: &StepSummary) -> Section {
 }
 
 fn contrast_row(factor: &str, what: String, contrast: &Contrast) -> Vec<String> {
-    let interval = contrast.interval.map_or_else(none, |(low, high)| format!("{} to {}", times(low), times(high)));
+    let interval =
+        contrast.interval.map_or_else(none, |(low, high)| format!("{} to {}", times(low), times(high)));
     vec![
         factor.to_owned(),
         what,

@@ -40,7 +40,8 @@ fn row(text: &mut String, cells: &[String]) {
 fn provenance(text: &mut String, run: &RunManifest) {
     let host = &run.host;
     let known = |value: Option<&String>| value.cloned().unwrap_or_else(|| "unknown".to_owned());
-    let memory = host.memory_bytes.map_or_else(|| "unknown".to_owned(), |bytes| format!("{} MiB", bytes >> 20));
+    let memory =
+        host.memory_bytes.map_or_else(|| "unknown".to_owned(), |bytes| format!("{} MiB", bytes >> 20));
     let cores = host.cores.map_or_else(|| "unknown".to_owned(), |cores| cores.to_string());
     let mut facts = vec![
         format!("Run {} of {} (SHA-256 {}), seed {}", run.run, run.spec.file, run.spec.hash, run.seed),
@@ -54,7 +55,9 @@ fn provenance(text: &mut String, run: &RunManifest) {
             known(host.filesystem.as_ref())
         ),
     ];
-    facts.extend(run.environments.iter().map(|choice| format!("Environment {}: {}", choice.environment, choice.why)));
+    facts.extend(
+        run.environments.iter().map(|choice| format!("Environment {}: {}", choice.environment, choice.why)),
+    );
     text.push_str("\n## Where this comes from\n\n");
     for fact in facts {
         let _ = writeln!(text, "- {}", escape(&fact));

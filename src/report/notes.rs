@@ -9,7 +9,8 @@ pub(super) fn notes(summary: &Summary, steps: &[&StepSummary], left_out: &[&str]
         notes.push("No step was measured.".to_owned());
         return notes;
     }
-    notes.push("Numbers are medians over valid trials, n of them; spread is (max - min) / median.".to_owned());
+    notes
+        .push("Numbers are medians over valid trials, n of them; spread is (max - min) / median.".to_owned());
     notes.extend(end_points(steps));
     if steps.iter().any(|step| !step.contrasts.is_empty()) {
         notes.push(
@@ -30,8 +31,10 @@ pub(super) fn notes(summary: &Summary, steps: &[&StepSummary], left_out: &[&str]
 }
 
 fn counts(summary: &Summary) -> String {
-    let not_ok = summary.not_ok.iter().map(|(outcome, count)| format!("{count} {outcome}")).collect::<Vec<_>>();
-    let not_ok = if not_ok.is_empty() { "all ok".to_owned() } else { format!("not ok: {}", not_ok.join(", ")) };
+    let not_ok =
+        summary.not_ok.iter().map(|(outcome, count)| format!("{count} {outcome}")).collect::<Vec<_>>();
+    let not_ok =
+        if not_ok.is_empty() { "all ok".to_owned() } else { format!("not ok: {}", not_ok.join(", ")) };
     format!("{} in {}; {not_ok}.", plural(summary.trials, "trial"), plural(summary.blocks, "block"))
 }
 
@@ -57,8 +60,10 @@ fn end_points(steps: &[&StepSummary]) -> Option<String> {
 
 fn verdict(summary: &Summary, steps: &[&StepSummary]) -> Option<String> {
     let contrasts = steps.iter().flat_map(|step| &step.contrasts).flat_map(|contrast| &contrast.levels);
-    let within = contrasts.clone().filter_map(|contrast| contrast.within.as_ref()).flat_map(|within| &within.levels);
-    let fewest = contrasts.chain(within.map(|(_, contrast)| contrast)).map(|contrast| contrast.blocks).min()?;
+    let within =
+        contrasts.clone().filter_map(|contrast| contrast.within.as_ref()).flat_map(|within| &within.levels);
+    let fewest =
+        contrasts.chain(within.map(|(_, contrast)| contrast)).map(|contrast| contrast.blocks).min()?;
     let missing = MIN_BLOCKS.saturating_sub(fewest);
     let usable = if fewest < summary.blocks { "usable " } else { "" };
     (missing > 0).then(|| {
@@ -89,18 +94,22 @@ fn missing_pairs(steps: &[&StepSummary]) -> Option<String> {
     let (pairs, missing) = contrasts.fold((0, 0), |(pairs, missing), contrast| {
         (pairs + contrast.pairs, missing + contrast.pairs_missing)
     });
-    (missing > 0).then(|| format!("{missing} of {} pairs are missing because one side is not valid.", pairs + missing))
+    (missing > 0)
+        .then(|| format!("{missing} of {} pairs are missing because one side is not valid.", pairs + missing))
 }
 
 fn invalid(steps: &[&StepSummary]) -> Option<String> {
     let cells = steps.iter().flat_map(|step| &step.cells);
     let any = cells.filter(|cell| cell.invalid > 0).count();
-    (any > 0).then(|| "Trials that failed or tripped a guard are counted with their reasons and never averaged.".to_owned())
+    (any > 0).then(|| {
+        "Trials that failed or tripped a guard are counted with their reasons and never averaged.".to_owned()
+    })
 }
 
 fn not_durable(steps: &[&StepSummary]) -> Option<String> {
     let cells = steps.iter().flat_map(|step| &step.cells);
-    let mut treatments: Vec<&str> = cells.filter(|c| c.durable == Some(false)).map(|c| c.treatment.as_str()).collect();
+    let mut treatments: Vec<&str> =
+        cells.filter(|c| c.durable == Some(false)).map(|c| c.treatment.as_str()).collect();
     treatments.sort_unstable();
     treatments.dedup();
     let named = match treatments.as_slice() {
@@ -108,7 +117,9 @@ fn not_durable(steps: &[&StepSummary]) -> Option<String> {
         few if few.len() <= 3 => few.join("; "),
         many => format!("{} treatments, among them {}", many.len(), many[0]),
     };
-    Some(format!("NOT DURABLE (fsync, full_page_writes or synchronous_commit off, or storage in memory): {named}."))
+    Some(format!(
+        "NOT DURABLE (fsync, full_page_writes or synchronous_commit off, or storage in memory): {named}."
+    ))
 }
 
 fn plural(count: usize, noun: &str) -> String {

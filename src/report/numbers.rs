@@ -59,7 +59,11 @@ pub(super) fn times(ratio: f64) -> String {
 }
 
 /// `1 h 02 min`, `3 min 20 s`, `45 s`.
-#[expect(clippy::cast_possible_truncation, clippy::cast_sign_loss, reason = "saturating is right for a display")]
+#[expect(
+    clippy::cast_possible_truncation,
+    clippy::cast_sign_loss,
+    reason = "saturating is right for a display"
+)]
 pub(super) fn duration(value: f64) -> String {
     let whole = value.max(0.0).round() as u64;
     match (whole / 3600, whole / 60 % 60, whole % 60) {

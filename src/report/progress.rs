@@ -55,8 +55,9 @@ impl Progress {
     /// Draws on standard error: a bar on a terminal, lines when it is none or `CI` is set.
     #[must_use]
     pub fn new(plan: PlanSize) -> Self {
-        let plain = !std::io::stderr().is_terminal() || std::env::var_os("CI").is_some_and(|value| !value.is_empty());
-        if plain {
+        let no_bar =
+            !std::io::stderr().is_terminal() || std::env::var_os("CI").is_some_and(|value| !value.is_empty());
+        if no_bar {
             return Self::lines(plan, Box::new(std::io::stderr()));
         }
         let bar = ProgressBar::with_draw_target(Some(plan.trials), ProgressDrawTarget::stderr());
@@ -93,7 +94,8 @@ impl Progress {
         self.estimate.add(trial.treatment, trial.seconds);
         let width = self.estimate.plan.trials.to_string().len();
         let outcome = if trial.outcome == Outcome::Ok { "" } else { trial.outcome.name() };
-        let headline = [outcome, trial.headline].into_iter().filter(|part| !part.is_empty()).collect::<Vec<_>>();
+        let headline =
+            [outcome, trial.headline].into_iter().filter(|part| !part.is_empty()).collect::<Vec<_>>();
         let line = format!(
             "[{:>width$}/{}] {}: {} ({})",
             self.number,
@@ -225,9 +227,18 @@ mod tests {
         assert_eq!(page.text(), "4 trials\n");
         progress.trial_finished(&finished("a", 3.0));
         progress.trial_started(2, "b");
-        progress.trial_finished(&FinishedTrial { outcome: Outcome::TimedOut, headline: "", ..finished("b", 70.0) });
+        progress.trial_finished(&FinishedTrial {
+            outcome: Outcome::TimedOut,
+            headline: "",
+            ..finished("b", 70.0)
+        });
         progress.finish();
-        insta::assert_snapshot!(page.text(), @"");
+        insta::assert_snapshot!(page.text(), @"
+        4 trials
+        [1/4] a: load 12,345 rows/s (3 s), about 9 s left
+        waits
+        [2/4] b: timed_out (1 min 10 s), about 1 min 13 s left
+        ");
     }
 
     #[test]

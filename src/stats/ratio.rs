@@ -46,6 +46,9 @@ pub fn geometric_mean_ratio(log_ratios: &[f64], level: f64) -> Option<Interval> 
 }
 
 /// Quantile of Student's t distribution; `degrees` at least 1.
+///
+/// # Panics
+/// Never: scale and degrees are always legal.
 #[must_use]
 #[expect(clippy::cast_precision_loss, reason = "degrees of freedom stay far below 2^53")]
 pub fn t_quantile(probability: f64, degrees: usize) -> f64 {
@@ -61,7 +64,9 @@ mod tests {
     /// NIST/SEMATECH e-Handbook of Statistical Methods, table 1.3.6.7.2, column 0.975.
     #[test]
     fn t_quantiles_are_those_of_the_nist_table() {
-        for (degrees, expected) in [(1, 12.706), (2, 4.303), (4, 2.776), (5, 2.571), (19, 2.093), (100, 1.984)] {
+        for (degrees, expected) in
+            [(1, 12.706), (2, 4.303), (4, 2.776), (5, 2.571), (19, 2.093), (100, 1.984)]
+        {
             let found = t_quantile(0.975, degrees);
             assert!((found - expected).abs() < 0.0006, "{degrees}: {found}");
         }
@@ -106,7 +111,8 @@ mod tests {
         let mut covered = 0;
         for _ in 0..4_000 {
             // The sum of twelve uniform numbers is normal enough, with variance 1.
-            let logs: Vec<f64> = (0..6).map(|_| 0.1 * ((0..12).map(|_| uniform()).sum::<f64>() - 6.0)).collect();
+            let logs: Vec<f64> =
+                (0..6).map(|_| 0.1 * ((0..12).map(|_| uniform()).sum::<f64>() - 6.0)).collect();
             let (low, high) = geometric_mean_ratio(&logs, 0.95).unwrap().bounds.unwrap();
             covered += u32::from(low <= 1.0 && 1.0 <= high);
         }

@@ -26,7 +26,10 @@ pub fn results_document() -> String {
 }
 
 fn section(text: &mut String, title: &str, introduction: &str, columns: &[Column]) {
-    let _ = write!(text, "\n## {title}\n\n{introduction}| column | type | unit | meaning |\n| --- | --- | --- | --- |\n");
+    let _ = write!(
+        text,
+        "\n## {title}\n\n{introduction}| column | type | unit | meaning |\n| --- | --- | --- | --- |\n"
+    );
     for Column { name, kind, unit, meaning, .. } in columns {
         let _ = writeln!(text, "| `{name}` | {} | {unit} | {meaning} |", kind.name());
     }

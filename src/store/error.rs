@@ -38,13 +38,13 @@ pub enum StoreError {
         /// `process 123`, or `another process`.
         owner: String,
     },
-    /// The disk of the results is full. What was measured is kept when `kept` says so.
+    /// The disk of the results is full.
     #[error("{}: no space left; {}; make room, then continue with `run --resume`", path.display(),
-        if *kept { "the trial that just finished is safe in the journal" } else { "the trial in flight is lost, all earlier ones are safe" })]
+        if *kept { "all finished trials are safe in the journal" } else { "what the last trial gave is lost, all earlier ones are safe in the journal" })]
     DiskFull {
         /// The file that could not grow.
         path: PathBuf,
-        /// Whether the event that was being written is in the journal.
+        /// Whether the journal holds everything; false when it could not take the last event.
         kept: bool,
     },
     /// The operating system refused.
@@ -101,7 +101,9 @@ pub enum StoreError {
 pub(super) fn io(action: &'static str, path: &Path) -> impl FnOnce(io::Error) -> StoreError {
     let path = path.to_owned();
     move |source| match source.kind() {
-        io::ErrorKind::StorageFull | io::ErrorKind::QuotaExceeded => StoreError::DiskFull { path, kept: false },
+        io::ErrorKind::StorageFull | io::ErrorKind::QuotaExceeded => {
+            StoreError::DiskFull { path, kept: true }
+        }
         _ => StoreError::Io { action, path, source },
     }
 }

@@ -23,9 +23,9 @@ pub(super) fn write_whole(
 ) -> Result<(), StoreError> {
     let temporary = temporary(path);
     let outcome = (|| {
-        let mut file = File::create(&temporary).map_err(io("create", &temporary))?;
-        fill(&mut file)?;
-        file.sync_all().map_err(io("sync", &temporary))?;
+        let mut partial = File::create(&temporary).map_err(io("create", &temporary))?;
+        fill(&mut partial)?;
+        partial.sync_all().map_err(io("sync", &temporary))?;
         fs::rename(&temporary, path).map_err(io("rename into place", path))
     })();
     if outcome.is_err() {

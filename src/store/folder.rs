@@ -76,7 +76,8 @@ impl RunFolder {
         remove_leftovers(path)?;
         let journal_path = path.join(JOURNAL);
         let bytes = fs::read(&journal_path).map_err(io("read", &journal_path))?;
-        let journal = OpenOptions::new().append(true).open(&journal_path).map_err(io("open", &journal_path))?;
+        let journal =
+            OpenOptions::new().append(true).open(&journal_path).map_err(io("open", &journal_path))?;
         let folder = Self { path: path.to_owned(), manifest, journal, _lock: lock };
         let torn = Journal::parse(&bytes).torn_bytes;
         if torn > 0 {
@@ -157,8 +158,8 @@ impl RunFolder {
 
     fn append(&mut self, event: &Event, trial: u64) -> Result<(), StoreError> {
         let path = self.path.join(JOURNAL);
-        let line = encode(event)
-            .map_err(|source| StoreError::NotStorable { path: path.clone(), trial, source })?;
+        let line =
+            encode(event).map_err(|source| StoreError::NotStorable { path: path.clone(), trial, source })?;
         let outcome = append(&mut self.journal, &path, &line);
         let reserve = self.path.join(RESERVE);
         if matches!(outcome, Err(StoreError::DiskFull { .. })) && fs::remove_file(&reserve).is_ok() {
@@ -253,7 +254,9 @@ fn lock(folder: &Path) -> Result<File, StoreError> {
     let mut file = open.map_err(io("open", &path))?;
     match file.try_lock() {
         Ok(()) => {}
-        Err(TryLockError::WouldBlock) => return Err(StoreError::Locked { path: folder.to_owned(), owner: owner(&path) }),
+        Err(TryLockError::WouldBlock) => {
+            return Err(StoreError::Locked { path: folder.to_owned(), owner: owner(&path) });
+        }
         Err(TryLockError::Error(source)) => return Err(StoreError::Io { action: "lock", path, source }),
     }
     file.set_len(0).map_err(io("write", &path))?;

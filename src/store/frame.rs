@@ -1,14 +1,18 @@
 //! Tables of values as polars data frames. Every column is made with its type, also when it has no row or only nulls.
 
 use polars::prelude::{
-    Column as Series, DataFrame, Int64Chunked, IntoColumn, IntoSeries, ListBuilderTrait, ListStringChunkedBuilder, NamedFrom,
-    NewChunkedArray, PolarsResult, Series as PolarsSeries, TimeUnit, TimeZone,
+    Column as Series, DataFrame, Int64Chunked, IntoColumn, IntoSeries, ListBuilderTrait,
+    ListStringChunkedBuilder, NamedFrom, NewChunkedArray, PolarsResult, Series as PolarsSeries, TimeUnit,
+    TimeZone,
 };
 
 use super::schema::{Column, Kind, Row, Value};
 
 /// A frame of the given columns, one row per `rows`.
-pub(super) fn frame<'c>(columns: impl Iterator<Item = &'c Column>, rows: &[Row<'_>]) -> PolarsResult<DataFrame> {
+pub(super) fn frame<'c>(
+    columns: impl Iterator<Item = &'c Column>,
+    rows: &[Row<'_>],
+) -> PolarsResult<DataFrame> {
     let series = columns.map(|column| {
         let values = rows.iter().map(column.value).collect::<Vec<_>>();
         series(column.name, column.kind, &values)
@@ -22,9 +26,15 @@ pub(super) fn series(name: &str, kind: Kind, values: &[Value]) -> Series {
     let series = match kind {
         Kind::Bool => numbers(name, values, |value| if let Value::Bool(v) = value { Some(*v) } else { None }),
         Kind::Int => numbers(name, values, |value| if let Value::Int(v) = value { Some(*v) } else { None }),
-        Kind::Unsigned => numbers(name, values, |value| if let Value::Unsigned(v) = value { Some(*v) } else { None }),
-        Kind::Float => numbers(name, values, |value| if let Value::Float(v) = value { Some(*v) } else { None }),
-        Kind::Text => numbers(name, values, |value| if let Value::Text(v) = value { Some(v.as_str()) } else { None }),
+        Kind::Unsigned => {
+            numbers(name, values, |value| if let Value::Unsigned(v) = value { Some(*v) } else { None })
+        }
+        Kind::Float => {
+            numbers(name, values, |value| if let Value::Float(v) = value { Some(*v) } else { None })
+        }
+        Kind::Text => {
+            numbers(name, values, |value| if let Value::Text(v) = value { Some(v.as_str()) } else { None })
+        }
         Kind::Time => times(name, values),
         Kind::Texts => texts(name, values),
     };
@@ -40,7 +50,8 @@ where
 
 /// Not a cast, which forgets the time zone of a column without rows.
 fn times(name: &str, values: &[Value]) -> PolarsSeries {
-    let micros = values.iter().map(|value| if let Value::Time(v) = value { Some(v.as_microsecond()) } else { None });
+    let micros =
+        values.iter().map(|value| if let Value::Time(v) = value { Some(v.as_microsecond()) } else { None });
     let chunked = Int64Chunked::from_iter_options(name.into(), micros);
     chunked.into_datetime(TimeUnit::Microseconds, Some(TimeZone::UTC)).into_series()
 }

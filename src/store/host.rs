@@ -36,7 +36,8 @@ impl HostFacts {
             cpu_model: read("/proc/cpuinfo").and_then(|text| value_of(&text, "model name")),
             cores: std::thread::available_parallelism().ok().and_then(|n| u64::try_from(n.get()).ok()),
             memory_bytes: read("/proc/meminfo").and_then(|text| memory(&text)),
-            filesystem: read("/proc/self/mounts").and_then(|text| filesystem(&text, &fs::canonicalize(folder).ok()?)),
+            filesystem: read("/proc/self/mounts")
+                .and_then(|text| filesystem(&text, &fs::canonicalize(folder).ok()?)),
         }
     }
 }
@@ -47,7 +48,8 @@ fn read(path: &str) -> Option<String> {
 
 /// The first `name : value` line.
 fn value_of(text: &str, name: &str) -> Option<String> {
-    let (_, value) = text.lines().filter_map(|line| line.split_once(':')).find(|(key, _)| key.trim() == name)?;
+    let (_, value) =
+        text.lines().filter_map(|line| line.split_once(':')).find(|(key, _)| key.trim() == name)?;
     Some(value.trim().to_owned())
 }
 
@@ -59,7 +61,8 @@ fn memory(text: &str) -> Option<u64> {
 /// Kind of the mount with the longest matching path; later mounts cover earlier ones.
 fn filesystem(mounts: &str, folder: &Path) -> Option<String> {
     let fields = mounts.lines().map(|line| line.split(' ').collect::<Vec<_>>());
-    let under = fields.filter(|fields| fields.len() > 2 && folder.starts_with(fields[1].replace("\\040", " ")));
+    let under =
+        fields.filter(|fields| fields.len() > 2 && folder.starts_with(fields[1].replace("\\040", " ")));
     under.max_by_key(|fields| fields[1].len()).map(|fields| fields[2].to_owned())
 }
 

@@ -113,7 +113,11 @@ impl Journal {
     #[must_use]
     pub fn done(&self) -> BTreeSet<u64> {
         let latest = self.latest();
-        latest.values().filter(|r| r.outcome != Outcome::Cancelled).map(|record| record.trial.number).collect()
+        latest
+            .values()
+            .filter(|r| r.outcome != Outcome::Cancelled)
+            .map(|record| record.trial.number)
+            .collect()
     }
 
     /// The attempt number a trial's next start takes: one more than any the journal knows.
@@ -122,7 +126,9 @@ impl Journal {
         let used = self.events.iter().filter_map(|event| match event {
             Event::Started { trial, attempt, .. } if trial.number == number => Some(*attempt),
             Event::Finished(record) if record.trial.number == number => Some(record.attempt),
-            Event::Lost { trial, attempt } | Event::Cancelled { trial, attempt } if *trial == number => Some(*attempt),
+            Event::Lost { trial, attempt } | Event::Cancelled { trial, attempt } if *trial == number => {
+                Some(*attempt)
+            }
             _ => None,
         });
         used.max().map_or(0, |attempt| attempt.saturating_add(1))
@@ -132,8 +138,9 @@ impl Journal {
     #[must_use]
     pub fn complaints(&self) -> Vec<String> {
         let damaged = self.damaged_lines.iter();
-        let mut complaints: Vec<String> =
-            damaged.map(|line| format!("journal.jsonl:{line}: damaged line skipped (checksum or JSON)")).collect();
+        let mut complaints: Vec<String> = damaged
+            .map(|line| format!("journal.jsonl:{line}: damaged line skipped (checksum or JSON)"))
+            .collect();
         if self.torn_bytes > 0 {
             complaints.push(format!(
                 "journal.jsonl: the last {} bytes are an interrupted write and are ignored",
@@ -187,7 +194,10 @@ pub(super) fn append(file: &mut File, path: &Path, line: &[u8]) -> Result<(), St
         // The first error is the one to tell; a torn end is recognised when the journal is read.
         let _ = file.set_len(end);
     }
-    written.map_err(io("append to", path))
+    written.map_err(|error| match io("append to", path)(error) {
+        StoreError::DiskFull { path, .. } => StoreError::DiskFull { path, kept: false },
+        other => other,
+    })
 }
 
 #[cfg(all(test, target_os = "linux"))]

@@ -135,7 +135,8 @@ mod tests {
 
     #[test]
     fn names_that_leave_the_folder_are_refused() {
-        for name in ["", "..", ".hidden", "a/b", "/etc", "a\\b", "a\0b", "ä", "-x", "a b", &"x".repeat(101)] {
+        for name in ["", "..", ".hidden", "a/b", "/etc", "a\\b", "a\0b", "ä", "-x", "a b", &"x".repeat(101)]
+        {
             assert!(check_name("experiment", name).is_err(), "{name:?}");
         }
         check_name("experiment", "copy-freeze_2.1").unwrap();

@@ -2,13 +2,15 @@
 
 use std::path::Path;
 
+use polars::error::PolarsError;
 use polars::prelude::{
-    Column as Series, CompatLevel, DataFrame, KeyValueMetadata, ParquetCompression, ParquetWriter, PolarsResult, SchemaExt,
+    Column as Series, CompatLevel, DataFrame, KeyValueMetadata, ParquetCompression, ParquetWriter,
+    PolarsResult, SchemaExt,
 };
 use polars_parquet::write::schema_to_metadata_key;
 
 use super::error::StoreError;
-use super::files::write_whole;
+use super::files::write_bytes;
 use super::frame::{frame, series};
 use super::manifest::RunManifest;
 use super::schema::{Column, FileSchema, Kind, Row, Value, files};
@@ -38,7 +40,9 @@ fn rows<'a>(file: &FileSchema, run: &'a RunManifest, records: &'a [TrialRecord])
         let row = Row { run, record, measurement: None, sample: None, setting: None };
         match file.file {
             "samples.parquet" => rows.extend(record.samples.iter().map(|s| Row { sample: Some(s), ..row })),
-            "settings.parquet" => rows.extend(record.settings.iter().map(|s| Row { setting: Some(s), ..row })),
+            "settings.parquet" => {
+                rows.extend(record.settings.iter().map(|s| Row { setting: Some(s), ..row }));
+            }
             _ if record.measurements.is_empty() => rows.push(row),
             _ => rows.extend(record.measurements.iter().map(|m| Row { measurement: Some(m), ..row })),
         }
@@ -50,9 +54,14 @@ fn rows<'a>(file: &FileSchema, run: &'a RunManifest, records: &'a [TrialRecord])
 ///
 /// The Arrow schema among it is the compatible one: by default polars declares view types there, and pandas cannot read a list of
 /// string views (`ArrowNotImplementedError`). The data is stored the same way either way.
-fn metadata<'c>(frame: &DataFrame, run: &RunManifest, columns: impl Iterator<Item = &'c Column>) -> KeyValueMetadata {
+fn metadata<'c>(
+    frame: &DataFrame,
+    run: &RunManifest,
+    columns: impl Iterator<Item = &'c Column>,
+) -> KeyValueMetadata {
     let units = columns.filter(|column| !column.unit.is_empty());
-    let units = units.map(|column| (column.name.to_owned(), column.unit.into())).collect::<serde_json::Map<_, _>>();
+    let units =
+        units.map(|column| (column.name.to_owned(), column.unit.into())).collect::<serde_json::Map<_, _>>();
     let schema = schema_to_metadata_key(&frame.schema().to_arrow(CompatLevel::oldest()));
     KeyValueMetadata::from_static(vec![
         (schema.key, schema.value.unwrap_or_default()),
@@ -63,31 +72,27 @@ fn metadata<'c>(frame: &DataFrame, run: &RunManifest, columns: impl Iterator<Ite
     ])
 }
 
+/// Made in memory first: an error of the disk then arrives as such and not as text inside an error of polars.
 fn write(path: &Path, mut frame: DataFrame, metadata: KeyValueMetadata) -> Result<(), StoreError> {
-    write_whole(path, |file| {
-        let writer = ParquetWriter::new(file)
-            .with_compression(ParquetCompression::Zstd(None))
-            .with_key_value_metadata(Some(metadata));
-        writer.finish(&mut frame).map(drop).map_err(|error| parquet_error(path, error))
-    })
+    let mut bytes = Vec::new();
+    let writer = ParquetWriter::new(&mut bytes)
+        .with_compression(ParquetCompression::Zstd(None))
+        .with_key_value_metadata(Some(metadata));
+    writer.finish(&mut frame).map_err(|error| parquet_error(path, error))?;
+    write_bytes(path, &bytes)
 }
 
-/// A full disk inside polars is told as what it is.
-fn parquet_error(path: &Path, error: polars::error::PolarsError) -> StoreError {
-    match &error {
-        polars::error::PolarsError::IO { error, .. } if error.kind() == std::io::ErrorKind::StorageFull => {
-            StoreError::DiskFull { path: path.to_owned(), kept: true }
-        }
-        _ => StoreError::Parquet { path: path.to_owned(), source: Box::new(error) },
-    }
+fn parquet_error(path: &Path, error: PolarsError) -> StoreError {
+    StoreError::Parquet { path: path.to_owned(), source: Box::new(error) }
 }
 
 /// One row per treatment that has a record, in the plan's order. Factors have their own names and types; the values of a named
 /// level are columns `factor.key`. A name the identity columns use gets `factor_` in front.
 fn treatments(run: &RunManifest, records: &[TrialRecord]) -> PolarsResult<DataFrame> {
     let known = records.iter().filter(|record| fits(&run.design, &record.trial.treatment));
-    let mut treatments: Vec<_> =
-        known.map(|record| (record.trial.treatment_index, &record.treatment, &record.trial.treatment)).collect();
+    let mut treatments: Vec<_> = known
+        .map(|record| (record.trial.treatment_index, &record.treatment, &record.trial.treatment))
+        .collect();
     treatments.sort_unstable();
     treatments.dedup();
     let fixed = |value: &String| vec![Value::Text(value.clone()); treatments.len()];
@@ -99,7 +104,8 @@ fn treatments(run: &RunManifest, records: &[TrialRecord]) -> PolarsResult<DataFr
     ];
     for (index, factor) in run.design.factors.iter().enumerate() {
         let chosen = || treatments.iter().map(|(_, _, treatment)| &factor.levels[treatment.levels[index]]);
-        let plain = chosen().map(|level| level.value.clone().unwrap_or_else(|| Scalar::Text(level.name.clone())));
+        let plain =
+            chosen().map(|level| level.value.clone().unwrap_or_else(|| Scalar::Text(level.name.clone())));
         columns.push(scalars(&free_name(&columns, &factor.name), &plain.collect::<Vec<_>>()));
         let mut keys: Vec<&String> = factor.levels.iter().flat_map(|level| level.values.keys()).collect();
         keys.sort_unstable();

@@ -5,11 +5,12 @@ use std::path::Path;
 use indexmap::IndexMap;
 use jiff::Timestamp;
 use loadlab::model::{
-    Backend, Blocks, Design, EffectiveSetting, Factor, Guard, Latency, Level, Measurement, Outcome, PlannedTrial,
-    Sample, Scalar, ServerCounters, ServerFacts, Spans, Treatment, TrialRecord,
+    Backend, Blocks, Design, EffectiveSetting, Factor, Guard, Latency, Level, Measurement, Outcome,
+    PlannedTrial, Sample, Scalar, ServerCounters, ServerFacts, Spans, Treatment, TrialRecord,
 };
 use loadlab::store::{
-    EnvironmentChoice, HostFacts, OptionsUsed, RunFolder, RunManifest, SCHEMA_VERSION, SpecRecord, ToolVersion,
+    EnvironmentChoice, HostFacts, OptionsUsed, RunFolder, RunManifest, SCHEMA_VERSION, SpecRecord,
+    ToolVersion,
 };
 
 const ROWS: u32 = 20_000;
@@ -50,7 +51,8 @@ pub(crate) fn unlogged(blocks: u32) -> Example {
     }
     let Some(failed) = example.records.get_mut(5) else { return example };
     failed.outcome = Outcome::EnvironmentFault;
-    failed.error = Some("cannot connect: postgres://loadlab:canary@localhost/loadlab password=canary".to_owned());
+    failed.error =
+        Some("cannot connect: postgres://loadlab:canary@localhost/loadlab password=canary".to_owned());
     (failed.server, failed.measurements, failed.samples) = (None, Vec::new(), Vec::new());
     let guarded = example.records.last_mut().unwrap();
     guarded.measurements[1].guards = vec![Guard::CheckpointInWindow];
@@ -66,7 +68,8 @@ pub(crate) fn formats(blocks: u32) -> Example {
         values: IndexMap::from([("clients".to_owned(), Scalar::Int(clients))]),
     };
     let load_factor = factor("load", vec![named("one", 1), named("three into one", 3)]);
-    let mut example = example("copy-formats", "20260102-000000-bbbbbb", design(vec![format, load_factor], blocks));
+    let mut example =
+        example("copy-formats", "20260102-000000-bbbbbb", design(vec![format, load_factor], blocks));
     for record in &mut example.records {
         let [format, clients] = record.trial.treatment.levels[..] else { unreachable!() };
         let speed = 400_000.0 * [1.0, 0.9, 1.3][format] * [1.0, 2.0][clients] * noise(record);
@@ -79,6 +82,59 @@ pub(crate) fn formats(blocks: u32) -> Example {
             server.durable = false;
         }
     }
+    example
+}
+
+/// One trial with one step in which everything is known.
+pub(crate) fn complete() -> Example {
+    let mut example = example("complete", "20260102-000000-cccccc", design(Vec::new(), 1));
+    let text = Some("x".to_owned());
+    let latency = Some(Latency { count: 3, p50: 0.1, p90: 0.2, p99: 0.3, max: 0.4 });
+    let seconds = Some(0.5);
+    let record = &mut example.records[0];
+    (record.error, record.error_sqlstate) = (text.clone(), text.clone());
+    record.server.as_mut().unwrap().cpuset.clone_from(&text);
+    record.samples = vec![sample("copy", 1)];
+    let spans = Spans {
+        connect: seconds,
+        prepare: seconds,
+        seconds: 1.0,
+        transfer: seconds,
+        commit: seconds,
+        first_row: seconds,
+        flush: seconds,
+        settle: seconds,
+        verify: seconds,
+    };
+    let counters = ServerCounters {
+        wal_bytes: Some(1),
+        wal_records: Some(1),
+        wal_full_page_images: Some(1),
+        table_bytes: Some(1),
+        index_bytes: Some(1),
+        toast_bytes: Some(1),
+        checkpoints_timed: Some(1),
+        checkpoints_requested: Some(1),
+        autovacuum_runs: Some(1),
+        server_cpu_seconds: seconds,
+        server_read_bytes: Some(1),
+        server_written_bytes: Some(1),
+    };
+    record.measurements = vec![Measurement {
+        error: text.clone(),
+        checksum: text.clone(),
+        checksum_expected: text.clone(),
+        client_cpu_seconds: seconds,
+        client_peak_memory_bytes: Some(1),
+        spans,
+        counters,
+        batch_latency: latency,
+        commit_latency: latency,
+        ..load(0, "copy", 1.0)
+    }];
+    let host = &mut example.manifest.host;
+    (host.kernel, host.cpu_model, host.filesystem, host.memory_bytes) =
+        (text.clone(), text.clone(), text, Some(1));
     example
 }
 
@@ -191,7 +247,8 @@ fn step(index: u32, name: &str, kind: &str, seconds: f64) -> Measurement {
 
 fn load(index: u32, name: &str, rows_per_second: f64) -> Measurement {
     let rows = Some(u64::from(ROWS));
-    let counters = ServerCounters { wal_bytes: Some(4_500_000), table_bytes: Some(2_000_000), ..Default::default() };
+    let counters =
+        ServerCounters { wal_bytes: Some(4_500_000), table_bytes: Some(2_000_000), ..Default::default() };
     Measurement {
         method: name.to_owned(),
         rows,
@@ -231,7 +288,12 @@ fn manifest(experiment: &str, run: &str, design: Design, trials: u64) -> RunMani
             backend: Backend::Local,
             why: "local server 18.1, because no container engine answers".to_owned(),
         }],
-        host: HostFacts { os: "linux".to_owned(), architecture: "x86_64".to_owned(), cores: Some(2), ..Default::default() },
+        host: HostFacts {
+            os: "linux".to_owned(),
+            architecture: "x86_64".to_owned(),
+            cores: Some(2),
+            ..Default::default()
+        },
         started_at: "2017-06-08T10:15:30Z".parse().unwrap(),
         ended_at: None,
     }

@@ -39,7 +39,8 @@ fn finished_trials_come_back_and_an_open_one_is_lost() {
 fn the_latest_attempt_counts_and_a_cancelled_one_is_not_done() {
     let mut first = unlogged(1).records[0].clone();
     first.outcome = Outcome::Cancelled;
-    let mut journal = Journal { events: vec![Event::Finished(Box::new(first.clone()))], ..Journal::default() };
+    let mut journal =
+        Journal { events: vec![Event::Finished(Box::new(first.clone()))], ..Journal::default() };
     assert!(journal.done().is_empty());
     let second = TrialRecord { attempt: 1, outcome: Outcome::Ok, ..first };
     journal.events.insert(0, Event::Finished(Box::new(second)));
@@ -59,7 +60,7 @@ fn every_torn_end_is_recognised_and_repaired() {
     for end in (start_of_last..whole.len()).step_by(97) {
         let parsed = Journal::parse(&whole[..end]);
         assert_eq!(parsed.records().len(), example.records.len() - 1, "cut at {end}");
-        assert_eq!(parsed.torn_bytes as usize, end - start_of_last);
+        assert_eq!(parsed.torn_bytes, (end - start_of_last) as u64);
         assert!(parsed.damaged_lines.is_empty());
     }
     fs::write(&journal, &whole[..whole.len() - 40]).unwrap();
@@ -129,7 +130,8 @@ fn a_manifest_comes_back_and_a_newer_one_is_refused() {
     assert_eq!(stored.design, example.manifest.design);
     assert_eq!(stored.ended_at, Some(ended));
     let text = fs::read_to_string(path.join("run.json")).unwrap();
-    fs::write(path.join("run.json"), text.replace("\"schema_version\": 1", "\"schema_version\": 99")).unwrap();
+    fs::write(path.join("run.json"), text.replace("\"schema_version\": 1", "\"schema_version\": 99"))
+        .unwrap();
     assert!(matches!(read_run(&path), Err(StoreError::TooNew { found: 99, .. })));
     assert!(matches!(read_run(results.path()), Err(StoreError::NotARun { .. })));
 }

@@ -6,7 +6,7 @@ use std::path::Path;
 use loadlab::store::{RunFolder, file_schemas, results_document};
 use polars::prelude::{DataFrame, DataType, ParquetReader, SerReader};
 
-use super::fixture::{Example, formats, unlogged};
+use super::fixture::{Example, complete, formats, unlogged};
 
 fn read(path: &Path) -> DataFrame {
     ParquetReader::new(File::open(path).unwrap()).finish().unwrap()
@@ -68,11 +68,23 @@ fn values_of_named_levels_are_columns() {
 #[test]
 fn no_column_is_null_where_the_record_has_everything() {
     let results = tempfile::tempdir().unwrap();
-    let run = unlogged(1).write(results.path());
-    let frame = read(&run.path().join("measurements.parquet"));
-    for name in ["schema_version", "seed", "started_at", "host_os", "host_cores", "trial_seconds", "trial", "durable"] {
-        assert_eq!(frame.column(name).unwrap().null_count(), 0, "{name}");
+    let run = complete().write(results.path());
+    for file in file_schemas() {
+        let frame = read(&run.path().join(file.file));
+        for column in file.columns() {
+            assert_eq!(frame.column(column.name).unwrap().null_count(), 0, "{}: {}", file.file, column.name);
+        }
     }
+}
+
+/// Nothing that is not finite reaches a file; the journal refuses most of it, a rate over no time is the rest.
+#[test]
+fn a_rate_over_no_time_is_null() {
+    let results = tempfile::tempdir().unwrap();
+    let mut example = unlogged(1);
+    example.records[0].measurements[1].spans.seconds = 0.0;
+    let frame = read(&example.write(results.path()).path().join("measurements.parquet"));
+    assert_eq!(frame.column("rows_per_second").unwrap().f64().unwrap().get(1), None);
 }
 
 #[test]
@@ -131,5 +143,8 @@ fn results_document_is_up_to_date() {
         fs::write(&path, results_document()).unwrap();
     }
     let found = fs::read_to_string(&path).unwrap_or_default();
-    assert!(found == results_document(), "docs/RESULTS.md is stale: UPDATE_DOCS=1 cargo test results_document");
+    assert!(
+        found == results_document(),
+        "docs/RESULTS.md is stale: UPDATE_DOCS=1 cargo test results_document"
+    );
 }

@@ -13,6 +13,7 @@ pub(super) const COLUMNS: &[Column] = columns! {
     block Int "" "Block, from 0: one trial of every treatment" = |r| r.record.trial.block.into();
     position Int "" "Place inside the block, from 0" = |r| r.record.trial.position.into();
     treatment Text "" "One level for every factor, as text; joins `treatments.parquet` of the same run" = |r| (&r.record.treatment).into();
+    treatment_index Int "" "Its place in the plan's list of treatments, from 0; sort by it" = |r| r.record.trial.treatment_index.into();
     factors Text "" "The same as a JSON object: factor to level, in the order of the file" = |r| factors(r).into();
 };
 
