@@ -1,6 +1,8 @@
-//! The one integration binary.
+//! All integration tests in one binary.
 
+mod python_results;
+mod results;
 mod server_container;
 mod server_external;
 mod server_faults;
-mod server_image;
+mod server_local;

@@ -29,6 +29,8 @@ const PLACES: [(&str, &str, &str, &str); 6] = [
     ("/Applications/Postgres.app/Contents/Versions", "", "bin", "Postgres.app"),
     ("/usr/local", "pgsql", "bin", "own build"),
 ];
+/// How many folders below its own a fetched server may lie.
+pub(crate) const SERVER_DEPTH: usize = 6;
 /// Programs beside the server that some steps want.
 const TOOLS: [&str; 7] =
     ["pg_controldata", "pg_config", "psql", "pgbench", "pg_dump", "pg_restore", "pg_waldump"];
@@ -83,7 +85,7 @@ pub struct Found {
 pub async fn discover(explicit: Option<&Path>, cache: &Path) -> Result<Found, EnvironmentError> {
     let account = Account::detect().await?;
     let places = match explicit {
-        Some(folder) => vec![(folder.to_owned(), "named folder".to_owned())],
+        Some(folder) => vec![(with_binaries(folder), "named folder".to_owned())],
         None => places(cache).await,
     };
     let mut found = Found::default();
@@ -133,6 +135,16 @@ impl Found {
     }
 }
 
+/// A named folder, or its `bin` when the folder above was named.
+fn with_binaries(folder: &Path) -> PathBuf {
+    let below = folder.join("bin");
+    if !folder.join("postgres").is_file() && below.join("postgres").is_file() {
+        below
+    } else {
+        folder.to_owned()
+    }
+}
+
 /// Folders to look into, best first, with how each was found.
 async fn places(cache: &Path) -> Vec<(PathBuf, String)> {
     let mut places = Vec::new();
@@ -149,7 +161,7 @@ async fn places(cache: &Path) -> Vec<(PathBuf, String)> {
             .extend(versions_in(Path::new(parent), prefix, below).map(|folder| (folder, source.to_owned())));
     }
     for folder in versions_in(&cache.join("servers"), "", "") {
-        if let Some(folder) = binaries_below(&folder, 4) {
+        if let Some(folder) = binaries_below(&folder, SERVER_DEPTH) {
             places.push((folder, "loadlab's cache".to_owned()));
         }
     }

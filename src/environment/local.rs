@@ -5,8 +5,7 @@
 
 use std::collections::HashMap;
 use std::ffi::OsString;
-use std::fs::{self, File};
-use std::os::unix::fs::PermissionsExt;
+use std::fs::File;
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Stdio};
 use std::sync::Arc;
@@ -14,42 +13,23 @@ use std::time::Duration;
 
 use tokio::sync::{Mutex, OnceCell};
 
-use super::account::{Account, OnParentDeath, run, spawn, words};
+use super::account::{Account, OnParentDeath, spawn};
 use super::discover::{Binaries, discover};
-use super::files::{copy_tree, ensure_folder, failed, file_system, give_to};
+use super::files::{failed, file_system};
+use super::fresh::Way;
 use super::install::install;
 use super::ledger::Ledger;
 use super::local_server::LocalServer;
 use super::place::{Place, SOCKET_PORT};
 use super::template::{Maker, Template};
-use super::{Boxed, EnvironmentError, Instance, InstanceFacts, Launch, Provider, overlay};
+use super::{Boxed, EnvironmentError, Instance, InstanceFacts, Launch, Provider, fresh, overlay};
 use crate::engine::postgres::{Endpoint, Secret};
 use crate::model::{Backend, ConnectionPath, EnvironmentSpec, FreshMethod, InitOptions, Scalar};
 
 /// How long a server may take to answer.
 const START_DEADLINE: Duration = Duration::from_mins(1);
-/// How long copying a template may take.
-const COPY_DEADLINE: Duration = Duration::from_mins(5);
 /// How often another port is tried when somebody else took the one that was free.
 const PORT_TRIES: u32 = 5;
-
-/// How a data directory is made fresh, once it is decided.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum Way {
-    Overlay,
-    Copy,
-    Initdb,
-}
-
-impl Way {
-    fn name(self) -> &'static str {
-        match self {
-            Self::Overlay => "overlay",
-            Self::Copy => "copy",
-            Self::Initdb => "initdb",
-        }
-    }
-}
 
 /// What is found out and made once.
 struct Prepared {
@@ -134,15 +114,7 @@ impl LocalProvider {
 
     async fn find_out(&self) -> Result<Prepared, EnvironmentError> {
         let account = Account::detect().await?;
-        let trials = self.cache.join("trials");
-        let templates = self.cache.join("templates");
-        for folder in [&self.cache, &trials, &templates] {
-            ensure_folder(folder)?;
-            if account.owner().is_some() {
-                open_to_all(folder)?;
-            }
-            account.must_reach(folder).await?;
-        }
+        let trials = fresh::open_cache(&self.cache, &account).await?;
         let overlay = match self.fresh {
             FreshMethod::Auto | FreshMethod::Overlay => {
                 overlay::probe(&trials, &account, &self.ledger).await?
@@ -155,18 +127,6 @@ impl LocalProvider {
         let identity = format!("postgres {} sha256:{}", self.binaries.version, &checksum[..12]);
         let file_system = file_system(&trials);
         Ok(Prepared { account, trials, overlay, identity, file_system })
-    }
-
-    fn way(&self, asked: FreshMethod, prepared: &Prepared) -> Result<Way, EnvironmentError> {
-        match (asked, &prepared.overlay) {
-            (FreshMethod::Auto | FreshMethod::Overlay, Ok(())) => Ok(Way::Overlay),
-            (FreshMethod::Auto | FreshMethod::Copy, _) => Ok(Way::Copy),
-            (FreshMethod::Initdb, _) => Ok(Way::Initdb),
-            (FreshMethod::Overlay, Err(why)) => Err(EnvironmentError::Unavailable {
-                reason: format!("the environment asks for a data directory by overlay, but {why}"),
-                remedy: "use `fresh: auto` or `fresh: copy`".to_owned(),
-            }),
-        }
     }
 
     fn maker<'a>(&'a self, prepared: &'a Prepared) -> Maker<'a> {
@@ -190,7 +150,7 @@ impl LocalProvider {
 
     async fn start_fresh(&self, launch: &Launch) -> Result<Instance, EnvironmentError> {
         let prepared = self.prepared().await?;
-        let way = self.way(launch.environment.fresh, prepared)?;
+        let way = fresh::way(launch.environment.fresh, &prepared.overlay)?;
         let mut tries = 0;
         loop {
             tries += 1;
@@ -252,7 +212,7 @@ impl LocalProvider {
         if way == Way::Overlay {
             overlay::lay_out(&place.folder, &template.data, prepared.account.owner())?;
         } else {
-            copy(&template.data, place, &prepared.account).await?;
+            fresh::copy(&template.data, place, &prepared.account).await?;
         }
         Ok(template.password)
     }
@@ -290,7 +250,7 @@ impl Provider for LocalProvider {
     fn prepare(&self) -> Boxed<'_, Result<(), EnvironmentError>> {
         Box::pin(async move {
             let prepared = self.prepared().await?;
-            if self.way(self.fresh, prepared)? != Way::Initdb {
+            if fresh::way(self.fresh, &prepared.overlay)? != Way::Initdb {
                 self.template(&self.init, prepared).await?;
             }
             Ok(())
@@ -317,37 +277,6 @@ fn both(nothing: &EnvironmentError, fetching: &EnvironmentError) -> EnvironmentE
             remedy: "install PostgreSQL, or start a container engine".to_owned(),
         },
     }
-}
-
-/// Lets other accounts pass through a folder of the cache.
-fn open_to_all(folder: &Path) -> Result<(), EnvironmentError> {
-    let what = || failed(format!("{}: opening the folder to the server's account", folder.display()));
-    let mode = fs::metadata(folder).map_err(what())?.permissions().mode();
-    if mode & 0o055 == 0o055 {
-        return Ok(());
-    }
-    fs::set_permissions(folder, fs::Permissions::from_mode(mode | 0o055)).map_err(what())
-}
-
-/// Copies a template, sharing blocks where the file system can.
-async fn copy(template: &Path, place: &Place, account: &Account) -> Result<(), EnvironmentError> {
-    let data = place.data();
-    let mut command = account.command("cp", &place.folder, OnParentDeath::Nothing);
-    command.args(["-a", "--reflink=auto"]).arg(template).arg(&data);
-    let refused = match run(command, COPY_DEADLINE).await {
-        Ok(output) if output.status.success() => return Ok(()),
-        Ok(output) => words(&output),
-        Err(error) => error.to_string(),
-    };
-    // A `cp` without these options, as on macOS; a full disk fails here again, with the reason.
-    drop(super::files::remove_tree(&data));
-    let (from, to, owner) = (template.to_owned(), data.clone(), account.owner());
-    let copied = tokio::task::spawn_blocking(move || {
-        copy_tree(&from, &to)?;
-        owner.map_or(Ok(()), |owner| give_to(&to, owner))
-    });
-    let copied = copied.await.unwrap_or_else(|error| Err(std::io::Error::other(error)));
-    copied.map_err(failed(format!("{}: copying the template (cp: {refused})", data.display())))
 }
 
 /// Where the server will be reached, the word for it, and the TCP port it has to listen on.

@@ -3,6 +3,7 @@
 use std::fs;
 use std::os::unix::process::ExitStatusExt;
 use std::process::{Child, ExitStatus};
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
@@ -32,6 +33,8 @@ struct ServerProcess {
     pid: u32,
     started: u64,
     ledger: Arc<Ledger>,
+    /// Whether it was ended and forgotten.
+    ended: AtomicBool,
 }
 
 impl LocalServer {
@@ -48,6 +51,7 @@ impl LocalServer {
             pid,
             started: started.unwrap_or_default(),
             ledger: Arc::clone(ledger),
+            ended: AtomicBool::new(false),
         };
         let server = Self { process, place };
         if let Some(started) = started {
@@ -108,13 +112,14 @@ impl ServerProcess {
             let what = format!("process {}: it does not end, not even by SIGKILL", self.pid);
             return Err(failed(what)(std::io::ErrorKind::TimedOut.into()));
         }
+        self.ended.store(true, Ordering::Relaxed);
         self.ledger.forget(&Thing::Process { pid: self.pid, started: self.started })
     }
 }
 
 impl Drop for ServerProcess {
     fn drop(&mut self) {
-        if self.status().is_none() {
+        if !self.ended.load(Ordering::Relaxed) {
             // A failure stays in the ledger.
             drop(self.end());
         }

@@ -107,7 +107,16 @@ impl Session {
     /// # Errors
     /// When the server refuses or cannot be reached.
     pub async fn open(endpoint: &Endpoint, role: Role) -> Result<Self, SessionError> {
-        let config = endpoint.config(role).map_err(SessionError::Connect)?;
+        Self::open_as(endpoint, role, "loadlab").await
+    }
+
+    /// The same under an `application_name` of its own.
+    ///
+    /// # Errors
+    /// When the server refuses or cannot be reached.
+    pub async fn open_as(endpoint: &Endpoint, role: Role, application: &str) -> Result<Self, SessionError> {
+        let mut config = endpoint.config(role).map_err(SessionError::Connect)?;
+        config.application_name(application);
         Self::connect(&config).await
     }
 
@@ -146,7 +155,7 @@ impl Endpoint {
             Self::External { url, .. } => url.0.parse::<Config>()?,
             _ => Config::new(),
         };
-        config.connect_timeout(Duration::from_secs(5)).application_name("loadlab");
+        config.connect_timeout(Duration::from_secs(5));
         let user = match role {
             Role::Admin => ADMIN,
             Role::Owner => OWNER,
