@@ -232,7 +232,10 @@ async fn place_data(
         }
         Storage::Bind(parent) => {
             let absolute = std::path::absolute(parent).unwrap_or_else(|_| parent.clone());
-            Ok(Data::Bind(footprint.make_folder(&absolute, name)?))
+            // The server's user becomes the owner of the inner folder; the outer one stays ours to remove.
+            let data = footprint.make_folder(&absolute, name)?.join("data");
+            make_open_folder(&data)?;
+            Ok(Data::Bind(data))
         }
     }
 }

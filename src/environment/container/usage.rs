@@ -117,10 +117,11 @@ fn io_of_processes(list: &Path) -> Option<(u64, u64)> {
     Some(sum)
 }
 
+/// Nothing at all means that the controller does not count, not that nothing was read or written.
 fn io_of_controller(folder: &Path) -> Option<(u64, u64)> {
     let text = read(&folder.join("blkio.throttle.io_service_bytes_recursive"))
         .or_else(|| read(&folder.join("blkio.throttle.io_service_bytes")))?;
-    Some((sum_of_lines(&text, "Read"), sum_of_lines(&text, "Write")))
+    Some((sum_of_lines(&text, "Read"), sum_of_lines(&text, "Write"))).filter(|sums| *sums != (0, 0))
 }
 
 #[expect(clippy::cast_precision_loss, reason = "2^53 ns are 104 days of CPU time")]
