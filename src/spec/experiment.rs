@@ -151,6 +151,18 @@ fn surviving(tree: &Node, key: &str) -> Vec<usize> {
     items.iter().enumerate().filter(|(_, item)| item.value != Value::Broken).map(|(index, _)| index).collect()
 }
 
+/// The tree with the steps that a treatment really has, so that the n-th step is the n-th of the trial.
+fn without_broken_steps(mut tree: Node) -> Node {
+    if let Value::Map(entries) = &mut tree.value {
+        for (_, steps) in entries.iter_mut().filter(|(key, _)| key.text == "steps") {
+            if let Value::List(items) = &mut steps.value {
+                items.retain(|item| item.value != Value::Broken);
+            }
+        }
+    }
+    tree
+}
+
 /// Keys that every experiment has; checked here so that their absence hides nothing else.
 fn missing_keys(tree: &Node, file: &ExperimentFile, found: &mut Diagnostics) {
     for (key, hint) in [
@@ -249,7 +261,7 @@ impl Spec {
         let spec = environment.resolve(&file.server, &tree, found)?;
         let trial = BoundTrial { environment: spec, tables, steps };
         let environment = environment.into_tree();
-        (!found.has_errors()).then_some(Bound { trial, tree, environment })
+        (!found.has_errors()).then(|| Bound { trial, tree: without_broken_steps(tree), environment })
     }
 
     /// The environment's name for a treatment; also becomes a name for templates.

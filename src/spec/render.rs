@@ -87,6 +87,9 @@ impl Renderer<'_> {
     fn steps(&self, node: &Node, names: &Names, found: &mut Diagnostics) -> Node {
         let Value::List(items) = &node.value else { return self.node(node, names, found) };
         let items = items.iter().map(|step| {
+            if !self.wanted(step, names, found) {
+                return Node { value: Value::Broken, place: step.place.clone() };
+            }
             let with_sql = map_entries(step, |kind, content| match (kind, &content.value) {
                 ("sql", Value::Text(_)) => self.sql(content, found),
                 ("sql", Value::Map(_)) => map_entries(content, |key, child| {
@@ -97,6 +100,23 @@ impl Renderer<'_> {
             self.node(&with_sql, names, found)
         });
         Node { value: Value::List(items.collect()), place: node.place.clone() }
+    }
+
+    /// What a step's `when` says. A step that is left out is marked as broken, so that nothing below it is
+    /// rendered or bound.
+    fn wanted(&self, step: &Node, names: &Names, found: &mut Diagnostics) -> bool {
+        let when = step.entries().first().and_then(|(_, content)| content.get("when"));
+        let Some(when) = when else { return true };
+        let rendered = self.node(when, names, found);
+        match rendered.value {
+            Value::Bool(wanted) => wanted,
+            Value::Broken => false,
+            _ => {
+                let problem = Diagnostic::new(when.place.first_line(), format!("`when` is {}", rendered.describe()));
+                found.push(problem.expected("true or false, such as \"{{ method == 'copy' }}\""));
+                false
+            }
+        }
     }
 
     /// SQL: the name of a file is replaced by its text.

@@ -36,6 +36,8 @@ pub struct CreateFile {
     pub name: Option<String>,
     /// Longest time the step may take. Default `1h`.
     pub timeout: Option<Span>,
+    /// The step is left out of treatments for which this is false, such as `"{{ method == 'copy' }}"`.
+    pub when: Option<bool>,
 }
 
 /// What a `create` step leaves out.
@@ -56,6 +58,8 @@ pub struct IndexFile {
     pub name: Option<String>,
     /// Longest time the step may take. Default `1h`.
     pub timeout: Option<Span>,
+    /// The step is left out of treatments for which this is false, such as `"{{ method == 'copy' }}"`.
+    pub when: Option<bool>,
 }
 
 /// Runs SQL.
@@ -70,6 +74,8 @@ pub struct SqlFile {
     pub name: Option<String>,
     /// Longest time the step may take. Default `1h`.
     pub timeout: Option<Span>,
+    /// The step is left out of treatments for which this is false, such as `"{{ method == 'copy' }}"`.
+    pub when: Option<bool>,
 }
 
 /// Loads a table's rows.
@@ -90,6 +96,8 @@ pub struct LoadFile {
     pub verify: Option<VerifyWord>,
     /// Longest time the step may take. Default `1h`.
     pub timeout: Option<Span>,
+    /// The step is left out of treatments for which this is false, such as `"{{ method == 'copy' }}"`.
+    pub when: Option<bool>,
 }
 
 /// How rows are loaded.
@@ -156,6 +164,8 @@ pub struct ReadFile {
     pub cache: Option<CacheWord>,
     /// Longest time the step may take. Default `1h`.
     pub timeout: Option<Span>,
+    /// The step is left out of treatments for which this is false, such as `"{{ method == 'copy' }}"`.
+    pub when: Option<bool>,
 }
 
 /// How rows are read.
@@ -296,18 +306,18 @@ words! {
 
 impl From<String> for CreateFile {
     fn from(table: String) -> Self {
-        Self { table, without: None, name: None, timeout: None }
+        Self { table, without: None, name: None, timeout: None, when: None }
     }
 }
 
 impl From<String> for IndexFile {
     fn from(table: String) -> Self {
-        Self { table, name: None, timeout: None }
+        Self { table, name: None, timeout: None, when: None }
     }
 }
 
 impl From<String> for SqlFile {
     fn from(run: String) -> Self {
-        Self { run, transaction: None, name: None, timeout: None }
+        Self { run, transaction: None, name: None, timeout: None, when: None }
     }
 }
