@@ -8,7 +8,7 @@ use futures_util::{SinkExt, TryStreamExt};
 use loadlab::data::{Content, TableGenerator};
 use loadlab::engine::postgres::encode::{
     ContentReader, CopyEncoder, DifferenceFinder, LiteralEncoder, Parameters, RawField, RowHasher,
-    column_list, expected_content,
+    column_list, expected_content, quote_ident,
 };
 use loadlab::engine::postgres::{Role, Session};
 use loadlab::environment::ledger::Ledger;
