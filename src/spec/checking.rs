@@ -48,7 +48,7 @@ impl Spec {
         let mut found = Diagnostics::default();
         let (treatment_count, trials) = match count(&self.design) {
             Ok(counts) => counts,
-            Err(message) => return Err(self.tree.problem("design", message).into()),
+            Err(problem) => return Err(problem.diagnostic(&self.tree).into()),
         };
         let exhaustive = treatment_count <= EXHAUSTIVE;
         let chosen: Vec<Treatment> =
@@ -78,7 +78,17 @@ impl Spec {
 
     /// A finding with the place of what it points to: in the experiment, or else in the environment file.
     fn place_finding(&self, finding: Finding, bound: &Bound) -> Diagnostic {
-        let mut problem = Diagnostic::new(self.locate(&finding.pointer, bound), finding.message).maybe_hint(finding.hint);
+        let place = match finding.pointer.rsplit_once("settings.") {
+            // The name is wrong, not the value.
+            Some((path, name)) if finding.message.contains("no setting") => {
+                let path = format!("{path}settings");
+                let tree = if bound.tree.find(&finding.pointer).is_some() { &bound.tree } else { &bound.environment };
+                let path = if tree.find(&path).is_some() { path.as_str() } else { "settings" };
+                tree.key_problem(path, name, "").place
+            }
+            _ => self.locate(&finding.pointer, bound),
+        };
+        let mut problem = Diagnostic::new(place, finding.message).maybe_hint(finding.hint);
         problem.expected = finding.expected;
         problem
     }

@@ -286,11 +286,36 @@ fn is_excluded(design: &Design, treatment: &Treatment) -> bool {
     design.exclude.iter().any(matches)
 }
 
+/// A design that cannot be run as a whole.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+pub enum CountProblem {
+    /// More trials than a run can have; the sentence says what makes so many.
+    #[error("{0}")]
+    TooMany(String),
+    /// Everything is excluded.
+    #[error("no treatment is left: everything is excluded")]
+    Nothing,
+}
+
+impl CountProblem {
+    /// The problem at its place in the file.
+    #[must_use]
+    pub fn diagnostic(&self, root: &Node) -> Diagnostic {
+        match self {
+            Self::TooMany(_) => root
+                .problem("design.factors", self.to_string())
+                .expected("at most 10,000,000 trials")
+                .hint("vary fewer things at once, or take levels out"),
+            Self::Nothing => root.problem("design.exclude", self.to_string()).hint("exclude combinations, not whole levels"),
+        }
+    }
+}
+
 /// Number of treatments and trials.
 ///
 /// # Errors
 /// Says what makes too many, or that there are none.
-pub fn count(design: &Design) -> Result<(u64, u64), String> {
+pub fn count(design: &Design) -> Result<(u64, u64), CountProblem> {
     let sizes: Vec<String> =
         design.factors.iter().map(|factor| format!("{} ({})", factor.name, factor.levels.len())).collect();
     let product = design.factors.iter().try_fold(1_u64, |product, factor| product.checked_mul(factor.levels.len() as u64));
@@ -298,16 +323,18 @@ pub fn count(design: &Design) -> Result<(u64, u64), String> {
         let number = number.map_or_else(|| "more than 10^19".to_owned(), |number| number.to_string());
         format!("the design has {number} {what}: {} levels", sizes.join(" x "))
     };
-    let crossing = product.filter(|product| *product <= MAX_TRIALS).ok_or_else(|| too_many(product, "combinations"))?;
+    let crossing = product.filter(|product| *product <= MAX_TRIALS).ok_or_else(|| CountProblem::TooMany(too_many(product, "combinations")))?;
     let count = if design.exclude.is_empty() { crossing } else { treatments(design).count() as u64 };
     if count == 0 {
-        return Err("no treatment is left: everything is excluded".to_owned());
+        return Err(CountProblem::Nothing);
     }
     let trials = count.checked_mul(design.blocks.max.into());
     trials
         .filter(|trials| *trials <= MAX_TRIALS)
         .map(|trials| (count, trials))
-        .ok_or_else(|| format!("{} in {} blocks", too_many(trials, "trials"), design.blocks.max))
+        .ok_or_else(|| {
+            CountProblem::TooMany(format!("{} in {} blocks", too_many(trials, "trials"), design.blocks.max))
+        })
 }
 
 #[cfg(test)]
@@ -343,8 +370,8 @@ mod tests {
     #[test]
     fn too_many_trials_are_named_by_their_factors() {
         let message = count(&design(&[1000, 1000, 1000])).expect_err("too many");
-        assert_eq!(message, "the design has 1000000000 combinations: f0 (1000) x f1 (1000) x f2 (1000) levels");
-        assert!(count(&design(&[100_000; 5])).is_err_and(|message| message.contains("10^19")));
+        assert_eq!(message.to_string(), "the design has 1000000000 combinations: f0 (1000) x f1 (1000) x f2 (1000) levels");
+        assert!(count(&design(&[100_000; 5])).is_err_and(|problem| problem.to_string().contains("10^19")));
     }
 
     #[test]

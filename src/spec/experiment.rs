@@ -16,7 +16,7 @@ use crate::spec::overrides::{apply_profile, apply_set, command_line};
 use crate::spec::render::{Renderer, names_of};
 use crate::spec::server;
 use crate::spec::steps::StepBinder;
-use crate::spec::suggest::one_of;
+use crate::spec::suggest::{nearest, one_of};
 use crate::spec::tables::TableBinder;
 use crate::spec::template::{Names, Templates, to_dynamic};
 use crate::spec::tree::{Node, Place, Source, Value};
@@ -108,8 +108,8 @@ pub fn load(path: &Path, options: &LoadOptions) -> Result<Spec, Diagnostics> {
     let mut design = resolve(&file.design, environment.as_ref(), &tree, &mut found);
     let whole_design = design.clone();
     apply_only(&mut design, &options.only, &mut found);
-    if let Err(message) = count(&design) {
-        found.push(tree.problem("design.factors", message).expected("at most 10,000,000 trials").hint("vary fewer things at once, or take levels out"));
+    if let Err(problem) = count(&design) {
+        found.push(problem.diagnostic(&tree));
     }
     let mut spec = Spec {
         name: file.experiment.unwrap_or_default(),
@@ -136,8 +136,9 @@ pub fn load(path: &Path, options: &LoadOptions) -> Result<Spec, Diagnostics> {
         let broken = spec.broken_factors();
         first_found.items.retain(|item| !broken.iter().any(|name| item.message.contains(name)));
         found.extend(first_found);
-        found.sort(&source.name);
-        return Err(found);
+        let (mut errors, _) = found.split_warnings();
+        errors.sort(&source.name);
+        return Err(errors);
     }
     spec.hash = spec.hash_of(&options.only);
     found.sort(&source.name);
@@ -171,7 +172,9 @@ fn missing_keys(tree: &Node, file: &ExperimentFile, found: &mut Diagnostics) {
         ("tables", "every experiment has at least one table"),
         ("steps", "say what a trial does, such as `- create: orders`"),
     ] {
-        if tree.get(key).is_none_or(|node| node.value == Value::Null) {
+        // A misspelt key is an unknown key, which says what was meant.
+        let misspelt = tree.entries().iter().any(|(other, _)| other.text != key && nearest(&other.text, [key]).is_some());
+        if !misspelt && tree.get(key).is_none_or(|node| node.value == Value::Null) {
             found.push(tree.problem("", format!("the key `{key}` is missing")).hint(hint));
         }
     }
@@ -183,6 +186,9 @@ fn missing_keys(tree: &Node, file: &ExperimentFile, found: &mut Diagnostics) {
             let problem = tree.problem("experiment", format!("`{name}` cannot be the name of an experiment"));
             found.push(problem.expected("letters, digits, `-` and `_`, at most 64").hint("results go into a folder of this name"));
         }
+    }
+    if tree.get("tables").is_some_and(|tables| matches!(&tables.value, Value::Map(entries) if entries.is_empty())) {
+        found.push(tree.problem("tables", "there are no tables").hint("every experiment has at least one table"));
     }
     if tree.get("steps").is_some_and(|steps| matches!(&steps.value, Value::List(items) if items.is_empty())) {
         found.push(tree.problem("steps", "there are no steps").hint("say what a trial does, such as `- create: orders`"));

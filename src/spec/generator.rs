@@ -51,6 +51,8 @@ impl Target<'_> {
         match given.as_slice() {
             [] if file.nulls.is_some() => Some(plausible(kind, false)),
             [name] => self.named(name, file, kind, &format!("{path}.{name}"), found),
+            // A misspelt generator was reported as an unknown key.
+            [] if self.tree.find(path).is_some_and(|node| !node.entries().is_empty()) => None,
             [] => {
                 found.push(self.tree.problem(path, "no generator is named here").expected(GENERATORS));
                 None

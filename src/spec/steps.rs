@@ -94,7 +94,8 @@ impl StepBinder<'_> {
         if let Some(index) = self.tables.iter().position(|table| table.name == name) {
             return Some(index);
         }
-        if !self.table_names.contains(&name) {
+        // Without any table, that is the mistake.
+        if !self.table_names.is_empty() && !self.table_names.contains(&name) {
             let problem = self.tree.problem(&format!("{path}.table"), format!("there is no table `{name}`"));
             let hint = did_you_mean(name, self.table_names.iter().copied());
             found.push(problem.expected(one_of(self.table_names.iter().copied())).maybe_hint(hint));

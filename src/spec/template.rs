@@ -67,7 +67,7 @@ impl Templates {
                 return None;
             }
             return match compiled.eval(names) {
-                Ok(value) => self.keep_type(&value, text, place, found),
+                Ok(value) => self.keep_type(&value, &Written { text, offset, expression, place, names }, found),
                 Err(error) => { trouble(&error, offset, found); None }
             };
         }
@@ -125,22 +125,29 @@ impl Templates {
         fine
     }
 
-    fn keep_type(&self, value: &Dynamic, text: &str, place: &Place, found: &mut Diagnostics) -> Option<Value> {
+    fn keep_type(&self, value: &Dynamic, written: &Written<'_>, found: &mut Diagnostics) -> Option<Value> {
         if value.is_undefined() {
-            // A name or an attribute that is not there; names were checked before.
-            let message = format!("`{}` has no value", shorten(text));
-            found.push(Diagnostic::new(place.first_line(), message).expected("a key of the factor's level"));
+            // An attribute that is not there; names were checked before.
+            let place = written.place.narrow(written.text, written.offset, written.expression);
+            found.push(undefined(written.expression, place, written.names));
             return None;
         }
-        match from_dynamic(value) {
-            Some(value) => Some(value),
-            None => {
-                let message = format!("`{}` gives a list or a map", shorten(text));
-                found.push(Diagnostic::new(place.first_line(), message).expected("a single value"));
-                None
-            }
+        let kept = from_dynamic(value);
+        if kept.is_none() {
+            let message = format!("`{}` gives a list or a map", shorten(written.text));
+            found.push(Diagnostic::new(written.place.first_line(), message).expected("a single value"));
         }
+        kept
     }
+}
+
+/// A text that is one expression.
+struct Written<'a> {
+    text: &'a str,
+    offset: usize,
+    expression: &'a str,
+    place: &'a Place,
+    names: &'a Names,
 }
 
 /// Whether a text contains anything for the template engine.

@@ -69,16 +69,30 @@ fn explain(error: &serde_yaml::Error, source: &Arc<Source>) -> Diagnostic {
         return Diagnostic::new(place, format!("the file asks for too much: {line}"))
             .expected("at most 40 levels of nesting, 100,000 values and 1,000 aliases");
     } else if line.contains("duplicate") {
-        line.to_owned()
+        format!("the key `{}` stands here twice", place.text())
     } else {
         format!("this is not valid YAML: {line}")
     };
     let diagnostic = Diagnostic::new(place, message);
+    if let Some(quoted) = unquoted_template(&diagnostic.place) {
+        let message = "a template at the start of a value must be quoted";
+        return Diagnostic::new(diagnostic.place, message).hint(format!("write `{quoted}`"));
+    }
     if line.contains("duplicate") {
         diagnostic.hint("keep one of the two; the later one would silently win")
     } else {
         diagnostic.hint("check indentation (spaces only), quotes, and that `{{ ... }}` at the start of a value is quoted")
     }
+}
+
+/// The quoted form of a template that YAML took for a map in a map.
+fn unquoted_template(place: &Place) -> Option<String> {
+    let text = &place.source.text;
+    let open = text.get(..=place.start)?.rfind("{{").filter(|open| place.start - open <= 2)?;
+    let close = open + text[open..].find("}}")? + 2;
+    let quoted = text[..open].ends_with('"') || text[..open].ends_with('\'');
+    let template = text.get(open..close)?;
+    (!quoted && !template.contains('\n')).then(|| format!("\"{template}\""))
 }
 
 /// The tree as the parser gives it, before places are tied to their source.
@@ -116,7 +130,21 @@ fn attach(raw: Spanned<Raw>, source: &Arc<Source>) -> Node {
                 .collect(),
         ),
     };
+    let place = Place { end: end_of(&value, &place), ..place };
     Node { value, place }
+}
+
+/// The parser's place of a list or map is its first character; this is the end of its last part.
+fn end_of(value: &Value, place: &Place) -> usize {
+    let last = match value {
+        Value::List(items) => items.last().map(|item| item.place.end),
+        Value::Map(entries) => entries.last().map(|(key, node)| node.place.end.max(key.place.end)),
+        _ => return place.end,
+    };
+    let Some(last) = last.filter(|last| *last >= place.start) else { return place.end };
+    let closing = place.source.text[last..].chars().next().filter(|c| matches!(c, '}' | ']'));
+    let opened = place.source.text[place.start..].starts_with(['{', '[']);
+    last + usize::from(opened && closing.is_some())
 }
 
 fn place(location: Location, source: &Arc<Source>) -> Place {
