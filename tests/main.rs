@@ -1,5 +1,10 @@
 //! All integration tests in one binary.
 
-mod server_clean;
-mod server_install;
+#![expect(clippy::unwrap_used, reason = "a test may end at the first surprise")]
+
+mod python_results;
+mod results;
+mod server_container;
+mod server_external;
+mod server_faults;
 mod server_local;

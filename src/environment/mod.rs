@@ -5,10 +5,13 @@
 //! [`ledger`] and removed by the reaper process, the next start or `loadlab clean`.
 
 mod account;
+pub mod choose;
 pub mod clean;
+pub mod container;
 pub mod discover;
 pub mod doctor;
 pub mod engine;
+pub mod external;
 mod files;
 mod fresh;
 pub mod install;

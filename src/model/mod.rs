@@ -5,6 +5,7 @@
 //! one treatment with every template rendered and every name resolved). Later stages cannot see
 //! the earlier shapes.
 
+mod claim;
 mod design;
 mod environment;
 mod measurement;
@@ -12,7 +13,9 @@ mod scalar;
 mod step;
 mod table;
 mod trial;
+mod validity;
 
+pub use claim::{Claim, ClaimSource, Contrast, Group, Metric, Statement};
 pub use design::{Blocks, Design, Factor, Level, Treatment};
 pub use environment::{
     Backend, Checksums, ConnectionPath, EnvironmentSpec, FreshMethod, InitOptions, Limits, Storage,

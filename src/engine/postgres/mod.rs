@@ -1,8 +1,21 @@
 //! PostgreSQL 14 to 18 through tokio-postgres.
 
+pub mod counters;
+pub mod encode;
+mod field;
+pub mod load;
+pub mod read;
 mod session;
+pub mod settings;
+pub mod verify;
+pub mod work;
 
+pub use encode::quote_ident;
 pub use session::{Endpoint, Role, Secret, Session, SessionError, chain, ready};
+
+/// `application_name` of the connections that load and read. Their statistics have reached the server's
+/// views when none of them is left.
+pub const WORKER: &str = "loadlab worker";
 
 /// Superuser of every server loadlab makes.
 pub const ADMIN: &str = "postgres";

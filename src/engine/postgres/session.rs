@@ -107,7 +107,30 @@ impl Session {
     /// # Errors
     /// When the server refuses or cannot be reached.
     pub async fn open(endpoint: &Endpoint, role: Role) -> Result<Self, SessionError> {
-        let config = endpoint.config(role).map_err(SessionError::Connect)?;
+        Self::open_as(endpoint, role, "loadlab").await
+    }
+
+    /// The same under an `application_name` of its own.
+    ///
+    /// # Errors
+    /// When the server refuses or cannot be reached.
+    pub async fn open_as(endpoint: &Endpoint, role: Role, application: &str) -> Result<Self, SessionError> {
+        let mut config = endpoint.config(role).map_err(SessionError::Connect)?;
+        config.application_name(application);
+        Self::connect(&config).await
+    }
+
+    /// Connects as [`ADMIN`] to the database `postgres`, which is there before the trial's database is.
+    ///
+    /// # Errors
+    /// When the server refuses or cannot be reached.
+    pub async fn open_maintenance(endpoint: &Endpoint) -> Result<Self, SessionError> {
+        let mut config = endpoint.config(Role::Admin).map_err(SessionError::Connect)?;
+        config.dbname("postgres");
+        Self::connect(&config).await
+    }
+
+    async fn connect(config: &Config) -> Result<Self, SessionError> {
         let (client, connection) = config.connect(NoTls).await.map_err(SessionError::Connect)?;
         // Errors of the connection reach every pending request through the client.
         let driver = tokio::spawn(async move { drop(connection.await) });
@@ -116,6 +139,13 @@ impl Session {
 }
 
 impl Endpoint {
+    /// Whether connections go through a unix socket; `false` for a URL that cannot be parsed.
+    pub fn uses_socket(&self) -> bool {
+        let unix =
+            |host: &tokio_postgres::config::Host| matches!(host, tokio_postgres::config::Host::Unix(_));
+        self.config(Role::Owner).is_ok_and(|config| config.get_hosts().first().is_some_and(unix))
+    }
+
     /// The driver's configuration for a role.
     ///
     /// # Errors
@@ -125,7 +155,7 @@ impl Endpoint {
             Self::External { url, .. } => url.0.parse::<Config>()?,
             _ => Config::new(),
         };
-        config.connect_timeout(Duration::from_secs(5)).application_name("loadlab");
+        config.connect_timeout(Duration::from_secs(5));
         let user = match role {
             Role::Admin => ADMIN,
             Role::Owner => OWNER,
@@ -157,9 +187,10 @@ pub async fn ready(endpoint: &Endpoint, deadline: Duration) -> Result<(), Sessio
     let start = Instant::now();
     let mut previous: Option<String> = None;
     loop {
-        let answer = tokio::time::timeout(deadline.saturating_sub(start.elapsed()), postmaster_start(endpoint))
-            .await
-            .unwrap_or_else(|_| Err(SessionError::Deadline(deadline, "no answer".to_owned())));
+        let answer =
+            tokio::time::timeout(deadline.saturating_sub(start.elapsed()), postmaster_start(endpoint))
+                .await
+                .unwrap_or_else(|_| Err(SessionError::Deadline(deadline, "no answer".to_owned())));
         match answer {
             Ok(started) if previous.as_ref() == Some(&started) => return Ok(()),
             Ok(started) => {

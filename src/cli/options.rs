@@ -1,0 +1,64 @@
+//! Options that several sub-commands share.
+
+use std::io::IsTerminal;
+use std::path::PathBuf;
+
+use clap::Args;
+
+use crate::environment::choose::On;
+use crate::spec::LoadOptions;
+use crate::store::OptionsUsed;
+
+/// Options that shape an experiment.
+#[derive(Debug, Clone, Default, Args)]
+pub(super) struct SpecOptions {
+    /// Use a profile of the file, such as `quick`
+    #[arg(long, value_name = "NAME")]
+    pub(super) profile: Option<String>,
+    /// Set a value of the file: `tables.t.rows=20_000` (repeatable)
+    #[arg(long = "set", value_name = "KEY=VALUE")]
+    pub(super) set: Vec<String>,
+    /// Run only these levels: `storage=unlogged` (repeatable)
+    #[arg(long, value_name = "FACTOR=LEVEL")]
+    pub(super) only: Vec<String>,
+    /// Folder of environment files [default: ../environments beside the experiment]
+    #[arg(long, value_name = "FOLDER")]
+    pub(super) environments: Option<PathBuf>,
+}
+
+impl SpecOptions {
+    pub(super) fn load(&self) -> LoadOptions {
+        LoadOptions {
+            profile: self.profile.clone(),
+            set: self.set.clone(),
+            only: self.only.clone(),
+            environments: self.environments.clone(),
+        }
+    }
+
+    pub(super) fn used(&self) -> OptionsUsed {
+        OptionsUsed { profile: self.profile.clone(), set: self.set.clone(), only: self.only.clone() }
+    }
+}
+
+/// Options about servers.
+#[derive(Debug, Clone, Args)]
+pub(super) struct ServerOptions {
+    /// Where servers run: auto, container, local or external
+    #[arg(long, value_name = "BACKEND", default_value = "auto")]
+    pub(super) on: On,
+    /// Fetch nothing: no image, no binaries
+    #[arg(long)]
+    pub(super) offline: bool,
+}
+
+/// Whether standard error takes colour.
+pub(super) fn colour() -> bool {
+    std::io::stderr().is_terminal() && std::env::var_os("NO_COLOR").is_none_or(|value| value.is_empty())
+}
+
+/// Columns of the terminal, 100 where there is none.
+pub(super) fn width() -> u16 {
+    let terminal = console::Term::stdout();
+    if terminal.is_term() { terminal.size().1.clamp(80, 160) } else { 100 }
+}

@@ -1,0 +1,56 @@
+//! `loadlab report [RUN]`: the results of a run.
+
+use std::path::{Path, PathBuf};
+
+use clap::Args;
+
+use super::failure::{Exit, Failure};
+use super::{options, print};
+use crate::store::{RunFolder, newest_run, read_run};
+use crate::{compare, report};
+
+/// Arguments of `report`.
+#[derive(Debug, Args)]
+pub(super) struct ReportArguments {
+    /// Folder of a run, or the name of an experiment for its newest run [default: the newest run]
+    run: Option<PathBuf>,
+    /// Folder of results
+    #[arg(long, default_value = "results")]
+    results: PathBuf,
+    /// `table`, `markdown` or `json`
+    #[arg(long, default_value = "table", value_parser = ["table", "markdown", "json"])]
+    format: String,
+    /// Write the Parquet files again from the journal, as after a kill
+    #[arg(long)]
+    rewrite: bool,
+}
+
+pub(super) fn report(arguments: &ReportArguments) -> Result<Exit, Failure> {
+    let path = find(arguments.run.as_deref(), &arguments.results)?;
+    if arguments.rewrite {
+        RunFolder::open(&path)?.write_parquet()?;
+    }
+    let run = read_run(&path)?;
+    for complaint in run.journal.complaints() {
+        super::say(&format!("note: {complaint}"));
+    }
+    let summary = compare::summarise(&run.journal.records(), &run.manifest.design);
+    print(&match arguments.format.as_str() {
+        "markdown" => report::markdown(&summary, &run.manifest),
+        "json" => format!("{:#}\n", report::json(&summary)),
+        _ => report::table(&summary, options::width()),
+    });
+    Ok(Exit::Done)
+}
+
+/// A run by its folder, by the name of its experiment, or the newest of all.
+pub(super) fn find(run: Option<&Path>, results: &Path) -> Result<PathBuf, Failure> {
+    if let Some(path) = run.filter(|path| path.join("run.json").is_file()) {
+        return Ok(path.to_owned());
+    }
+    let name = run.map(|path| path.to_string_lossy().into_owned());
+    newest_run(results, name.as_deref())?.ok_or_else(|| {
+        let what = name.map_or_else(|| "a run".to_owned(), |name| format!("a run of {name}"));
+        Failure::wrong(format!("error: {what} is not in {}: name a run's folder, or run an experiment first", results.display()))
+    })
+}

@@ -1,0 +1,346 @@
+//! `loadlab run FILE`: check, plan, servers, trials, Parquet, table.
+
+use std::collections::BTreeSet;
+use std::path::PathBuf;
+use std::sync::Arc;
+
+use clap::Args;
+use jiff::Timestamp;
+use tokio::sync::watch;
+
+use super::failure::{Exit, Failure};
+use super::options::{self, ServerOptions, SpecOptions};
+use super::servers::Servers;
+use super::{plan, print, say};
+use crate::environment::reaper::Reaper;
+use crate::environment::choose::On;
+use crate::environment::clean::clean;
+use crate::environment::doctor::cache_folder;
+use crate::environment::ledger::Ledger;
+use crate::model::{Backend, Outcome, PlannedTrial, TrialRecord};
+use crate::plan::Plan;
+use crate::report::{self, FinishedTrial, PlanSize, Progress, duration};
+use crate::run::{self, Event, Prepared, Tally};
+use crate::spec::{self, Spec};
+use crate::store::{HostFacts, RunFolder, RunManifest, SCHEMA_VERSION, SpecRecord, ToolVersion, new_run_id, newest_run, read_run};
+use crate::compare;
+
+/// Trials that may be run without being asked for.
+const MANY: u64 = 100_000;
+
+/// Arguments of `run`.
+#[derive(Debug, Args)]
+pub(super) struct RunArguments {
+    /// Experiment file
+    file: PathBuf,
+    #[command(flatten)]
+    spec: SpecOptions,
+    #[command(flatten)]
+    server: ServerOptions,
+    /// Folder of results
+    #[arg(long, value_name = "FOLDER", default_value = "results")]
+    results: PathBuf,
+    /// Complete an interrupted run: the newest of the experiment, or the named one
+    #[arg(long, value_name = "RUN", num_args = 0..=1, default_missing_value = "")]
+    resume: Option<String>,
+    /// Allow a plan of more than 100,000 trials
+    #[arg(long)]
+    many: bool,
+}
+
+pub(super) async fn run(mut arguments: RunArguments) -> Result<Exit, Failure> {
+    let resumed = match arguments.resume.clone() {
+        Some(run) => Some(resumed(&mut arguments, &run)?),
+        None => None,
+    };
+    let spec = spec::load(&arguments.file, &arguments.spec.load())?;
+    spec.check_all()?;
+    if !spec.warnings.is_empty() {
+        say(spec.warnings.render(options::colour()).trim_end());
+    }
+    let plan = Plan::new(&spec.design).map_err(|error| Failure::wrong(format!("error: {error}")))?;
+    if plan.trials() > MANY && !arguments.many {
+        return Err(Failure::wrong(format!(
+            "error: the plan has {} trials, each on a fresh server: narrow it with --only or a profile, or allow it with --many",
+            report::count(plan.trials())
+        )));
+    }
+    let folder = match resumed {
+        Some(path) => Some(reopen(&path, &spec, &plan)?),
+        None => None,
+    };
+    Session::open(arguments, &spec, &plan, folder).await?.run().await
+}
+
+/// The folder to resume; options that the first start used apply again.
+fn resumed(arguments: &mut RunArguments, run: &str) -> Result<PathBuf, Failure> {
+    let name = spec::load(&arguments.file, &arguments.spec.load())?.name;
+    let path = if run.is_empty() {
+        newest_run(&arguments.results, Some(&name))?
+    } else {
+        Some(arguments.results.join(&name).join(run)).filter(|path| path.is_dir()).or_else(|| Some(PathBuf::from(run)))
+    };
+    let path = path.filter(|path| path.join("run.json").is_file()).ok_or_else(|| {
+        Failure::wrong(format!("error: no run of {name} to resume in {}", arguments.results.display()))
+    })?;
+    let stored = read_run(&path)?.manifest;
+    let options = stored.spec.options;
+    if arguments.spec.used() == crate::store::OptionsUsed::default() {
+        arguments.spec.profile = options.profile;
+        arguments.spec.set = options.set;
+        arguments.spec.only = options.only;
+    }
+    if arguments.server.on == On::Auto {
+        // The rest of a run must not land on another backend than its first half.
+        arguments.server.on = match stored.environments.first().map(|choice| choice.backend) {
+            Some(Backend::Container) => On::Container,
+            Some(Backend::Local) => On::Local,
+            Some(Backend::External) => On::External,
+            None => On::Auto,
+        };
+    }
+    Ok(path)
+}
+
+fn reopen(path: &std::path::Path, spec: &Spec, plan: &Plan) -> Result<RunFolder, Failure> {
+    let folder = RunFolder::open(path)?;
+    let manifest = folder.manifest();
+    if manifest.spec.hash != spec.hash || manifest.order_digest != plan.order_digest() {
+        return Err(Failure::wrong(format!(
+            "error: {} cannot be resumed: the experiment file, a file it names or the options have changed since it was started \
+             (its text is in run.json); start a new run instead",
+            path.display()
+        )));
+    }
+    Ok(folder)
+}
+
+/// A run with its folder, ledger, reaper and servers.
+struct Session<'a> {
+    spec: &'a Spec,
+    plan: &'a Plan,
+    folder: RunFolder,
+    servers: Servers,
+    ledger: Arc<Ledger>,
+    reaper: Reaper,
+    todo: Vec<(PlannedTrial, u32)>,
+}
+
+impl<'a> Session<'a> {
+    /// Cleans up after dead runs, finds servers for all environments, opens the run's folder.
+    async fn open(
+        arguments: RunArguments,
+        spec: &'a Spec,
+        plan: &'a Plan,
+        folder: Option<RunFolder>,
+    ) -> Result<Self, Failure> {
+        let cache = cache_folder();
+        let swept = clean(&cache).await;
+        if !swept.removed.is_empty() || !swept.failed.is_empty() {
+            say(&format!("{swept}"));
+        }
+        let run = folder.as_ref().map_or_else(|| new_run_id(Timestamp::now()), |folder| folder.manifest().run.clone());
+        let ledger = Ledger::open(&cache, &run)?;
+        let program = std::env::current_exe()
+            .map_err(|error| Failure::environment(format!("error: cannot find the program itself: {error}")))?;
+        let reaper = Reaper::start(&program, &ledger)?;
+        let mut servers =
+            Servers::new(arguments.server.on, arguments.server.offline, cache, Arc::clone(&ledger));
+        if let Err(failure) = prepare_all(spec, plan, &mut servers).await {
+            reaper.finish(&ledger);
+            return Err(failure);
+        }
+        let folder = match folder {
+            Some(folder) => folder,
+            None => {
+                std::fs::create_dir_all(&arguments.results).map_err(|error| {
+                    Failure::environment(format!("error: cannot create {}: {error}", arguments.results.display()))
+                })?;
+                RunFolder::create(&arguments.results, &manifest(&arguments, spec, plan, &servers, run))?
+            }
+        };
+        let todo = todo(plan, &folder)?;
+        Ok(Self { spec, plan, folder, servers, ledger, reaper, todo })
+    }
+
+    async fn run(mut self) -> Result<Exit, Failure> {
+        let path = self.folder.path().display().to_string();
+        for choice in &self.servers.chosen {
+            say(&format!("{}: {}", choice.environment, choice.why));
+        }
+        let cancel = watch_signals(path.clone());
+        let ended = self.trials(cancel).await;
+        self.folder.update_manifest(|manifest| manifest.ended_at = Some(Timestamp::now()))?;
+        self.folder.write_parquet()?;
+        self.reaper.finish(&self.ledger);
+        let tally = ended?;
+        let summary = compare::summarise(&self.folder.records()?, &self.spec.design);
+        print(&format!("\n{}\n", report::table(&summary, options::width())));
+        print(&format!("results: {path}\n"));
+        Ok(exit(tally, &path))
+    }
+
+    async fn trials(&mut self, cancel: watch::Receiver<bool>) -> Result<Tally, Failure> {
+        let estimated = plan::totals(self.spec, self.plan).map(|totals| totals.seconds).ok();
+        let size = PlanSize {
+            trials: self.plan.trials(),
+            done: self.plan.trials() - self.todo.len() as u64,
+            blocks: self.spec.design.blocks.max,
+            estimated_seconds: estimated,
+        };
+        let mut progress = Progress::new(size);
+        let run_id = self.folder.manifest().run.clone();
+        let (spec, servers, folder) = (self.spec, &mut self.servers, &mut self.folder);
+        let todo = std::mem::take(&mut self.todo);
+        let tally = run::run(
+            &run_id,
+            todo.into_iter(),
+            async |trial: &PlannedTrial| prepare(spec, servers, trial).await,
+            |event| store(folder, &mut progress, event),
+            cancel,
+        )
+        .await;
+        progress.finish();
+        tally
+    }
+}
+
+fn exit(tally: Tally, path: &str) -> Exit {
+    if tally.cancelled {
+        say(&format!("ended early; complete it with --resume (the run is {path})"));
+        return Exit::Interrupted;
+    }
+    if tally.failed > 0 {
+        say(&format!("{} of {} trials did not end well; see the table's notes", tally.failed, tally.failed + tally.ok));
+        return Exit::TrialsFailed;
+    }
+    Exit::Done
+}
+
+/// Every environment of the plan gets its server, template and image before the first trial.
+async fn prepare_all(spec: &Spec, plan: &Plan, servers: &mut Servers) -> Result<(), Failure> {
+    // Above this, treatments of one experiment do not bring further environments but by chance;
+    // those are prepared when they come.
+    for index in 0..plan.treatments().min(4_096) {
+        let bound = spec.bind(&plan.treatment(index))?;
+        servers.of(&bound.environment).await?;
+    }
+    Ok(())
+}
+
+async fn prepare(spec: &Spec, servers: &mut Servers, trial: &PlannedTrial) -> Result<Prepared, Failure> {
+    let bound = spec.bind(&trial.treatment)?;
+    let provider = servers.of(&bound.environment).await?;
+    let factors = spec.design.describe(&trial.treatment).into_iter();
+    Ok(Prepared {
+        provider,
+        label: spec.design.label(&trial.treatment),
+        factors: factors
+            .map(|(name, level)| {
+                let value = level.value.clone().unwrap_or_else(|| crate::model::Scalar::Text(level.name.clone()));
+                (name.to_owned(), value)
+            })
+            .collect(),
+        bound: Arc::new(bound),
+    })
+}
+
+/// Stores an event before anything else happens, then shows it.
+fn store(folder: &mut RunFolder, progress: &mut Progress, event: Event<'_>) -> Result<(), Failure> {
+    match event {
+        Event::Started { trial, attempt, label } => {
+            folder.started(trial, attempt)?;
+            progress.trial_started(trial.number + 1, label);
+        }
+        Event::Finished(record) => {
+            if record.outcome == Outcome::Cancelled {
+                // A trial that was given up is done again; its record would hide that.
+                folder.cancelled(record.trial.number, record.attempt)?;
+            } else {
+                folder.finished(record)?;
+            }
+            if let Some(error) = &record.error {
+                progress.note(&format!("{}: {error}", record.treatment));
+            }
+            progress.trial_finished(&FinishedTrial {
+                treatment: &record.treatment,
+                outcome: record.outcome,
+                headline: &headline(record),
+                seconds: record.seconds,
+            });
+        }
+    }
+    Ok(())
+}
+
+/// `insert 12,345 rows/s`: the last load or read of a trial.
+fn headline(record: &TrialRecord) -> String {
+    let moved = record.measurements.iter().rev().find(|step| matches!(step.kind.as_str(), "load" | "read"));
+    let shown = moved.or(record.measurements.last());
+    shown.map_or_else(String::new, |step| match (step.rows, step.spans.seconds) {
+        (Some(rows), seconds) if seconds > 0.0 => format!("{} {}", step.step, report::rate(rows, seconds)),
+        (_, seconds) => format!("{} {}", step.step, duration(seconds)),
+    })
+}
+
+/// Trials that are not done, with the number of their next attempt.
+fn todo(plan: &Plan, folder: &RunFolder) -> Result<Vec<(PlannedTrial, u32)>, Failure> {
+    let journal = folder.journal()?;
+    for complaint in journal.complaints() {
+        say(&format!("note: {complaint}"));
+    }
+    let done: BTreeSet<u64> = journal.done();
+    let left = plan.iter().filter(|trial| !done.contains(&trial.number));
+    Ok(left.map(|trial| { let attempt = journal.next_attempt(trial.number); (trial, attempt) }).collect())
+}
+
+fn manifest(arguments: &RunArguments, spec: &Spec, plan: &Plan, servers: &Servers, run: String) -> RunManifest {
+    RunManifest {
+        schema_version: SCHEMA_VERSION,
+        experiment: spec.name.clone(),
+        run,
+        question: spec.question.clone(),
+        spec: SpecRecord {
+            file: spec.file.file_name().map(|name| name.to_string_lossy().into_owned()).unwrap_or_default(),
+            text: spec.source_text.clone(),
+            resolved: spec.resolved.clone(),
+            hash: spec.hash.clone(),
+            options: arguments.spec.used(),
+        },
+        tool: ToolVersion::current(),
+        seed: spec.design.seed,
+        order_digest: plan.order_digest(),
+        trials_planned: plan.trials(),
+        design: spec.design.clone(),
+        environments: servers.chosen.clone(),
+        host: HostFacts::read(&arguments.results),
+        started_at: Timestamp::now(),
+        ended_at: None,
+    }
+}
+
+/// The first SIGINT or SIGTERM ends the trial in flight and the run; the second ends the program at once
+/// (the reaper then removes what is left).
+fn watch_signals(run: String) -> watch::Receiver<bool> {
+    let (asked, cancel) = watch::channel(false);
+    tokio::spawn(async move {
+        let mut terminate = match tokio::signal::unix::signal(tokio::signal::unix::SignalKind::terminate()) {
+            Ok(signal) => signal,
+            Err(error) => return say(&format!("note: SIGTERM is not handled: {error}")),
+        };
+        for count in 0..2 {
+            tokio::select! {
+                _ = tokio::signal::ctrl_c() => {}
+                _ = terminate.recv() => {}
+            }
+            if count == 0 {
+                say("\nending: the trial in flight is given up and its server removed (again to end at once)");
+                asked.send_replace(true);
+            }
+        }
+        say(&format!("ended at once; complete {run} with --resume"));
+        #[expect(clippy::exit, reason = "the user asked twice; the reaper cleans up")]
+        std::process::exit(130);
+    });
+    cancel
+}

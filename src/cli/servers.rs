@@ -1,0 +1,52 @@
+//! Providers of a run: one per distinct environment, chosen and prepared before the first trial.
+
+use std::collections::HashMap;
+use std::path::PathBuf;
+use std::sync::Arc;
+
+use crate::environment::choose::{Choice, On, choose};
+use crate::environment::ledger::Ledger;
+use crate::environment::{EnvironmentError, Provider};
+use crate::model::EnvironmentSpec;
+use crate::store::EnvironmentChoice;
+
+/// The providers of a run by what their environment asks for, settings aside.
+pub(super) struct Servers {
+    choice: Choice,
+    ledger: Arc<Ledger>,
+    providers: HashMap<String, Arc<dyn Provider>>,
+    /// What was taken for which environment, and why; for the record.
+    pub(super) chosen: Vec<EnvironmentChoice>,
+}
+
+impl Servers {
+    pub(super) fn new(on: On, offline: bool, cache: PathBuf, ledger: Arc<Ledger>) -> Self {
+        let choice = Choice { on, offline, cache };
+        Self { choice, ledger, providers: HashMap::new(), chosen: Vec::new() }
+    }
+
+    /// The provider of an environment; chosen and prepared at the first call.
+    ///
+    /// # Errors
+    /// When nothing on this machine can run it.
+    pub(super) async fn of(&mut self, spec: &EnvironmentSpec) -> Result<Arc<dyn Provider>, EnvironmentError> {
+        // Settings go to each launch; everything else decides which template or image is needed.
+        let key = format!("{:?}", EnvironmentSpec { settings: indexmap::IndexMap::new(), ..spec.clone() });
+        if let Some(provider) = self.providers.get(&key) {
+            return Ok(Arc::clone(provider));
+        }
+        let chosen = choose(spec, &self.choice, &self.ledger).await?;
+        let provider: Arc<dyn Provider> = Arc::from(chosen.provider);
+        provider.prepare().await?;
+        let choice = EnvironmentChoice {
+            environment: spec.name.clone(),
+            backend: provider.backend(),
+            why: chosen.why,
+        };
+        if !self.chosen.contains(&choice) {
+            self.chosen.push(choice);
+        }
+        self.providers.insert(key, Arc::clone(&provider));
+        Ok(provider)
+    }
+}

@@ -1,0 +1,9 @@
+//! From records to answers: medians per treatment, ratios per factor. Pure; what may be averaged is decided by
+//! [`TrialRecord::reasons_against`](crate::model::TrialRecord::reasons_against) alone.
+
+mod contrast;
+mod observations;
+mod summary;
+
+pub use contrast::{Contrast, FactorContrast, Reading, Within};
+pub use summary::{Cell, MIN_BLOCKS, Metric, StepSummary, Summary, summarise};

@@ -1,0 +1,195 @@
+//! The summary of a run: what each treatment did, and what each factor changed.
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use serde::{Deserialize, Serialize};
+
+use super::contrast::{FactorContrast, contrasts};
+use super::observations::{Observations, find, fits};
+use crate::model::{Design, Measurement, Outcome, TrialRecord};
+use crate::stats::{median, relative_range};
+
+/// Fewer blocks than this allow no verdict: with six, the chance that all differences point one way by luck falls to 3 %
+/// (two-sided sign test, 2 / 2^6).
+pub const MIN_BLOCKS: usize = 6;
+
+/// A run, summarised.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct Summary {
+    /// Names of the factors, in the order of the file.
+    pub factors: Vec<String>,
+    /// Blocks with at least one record.
+    pub blocks: usize,
+    /// Trials with a record.
+    pub trials: usize,
+    /// Of these, trials that did not end `ok`, by outcome.
+    pub not_ok: BTreeMap<String, usize>,
+    /// In the order in which steps run.
+    pub steps: Vec<StepSummary>,
+}
+
+/// One step over all treatments.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct StepSummary {
+    /// Name of the step.
+    pub step: String,
+    /// `create`, `index`, `sql`, `load` or `read`.
+    pub kind: String,
+    /// Methods that occur, `copy`, `insert`.
+    pub methods: Vec<String>,
+    /// What medians and ratios are about.
+    pub metric: Metric,
+    /// One per treatment that has a record and the step.
+    pub cells: Vec<Cell>,
+    /// Effects of the factors.
+    pub contrasts: Vec<FactorContrast>,
+}
+
+/// The headline metric of a step.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Metric {
+    /// Loads and reads: more is faster.
+    RowsPerSecond,
+    /// Everything else: less is faster.
+    Seconds,
+}
+
+impl Metric {
+    /// The metric's value of a measurement.
+    #[must_use]
+    pub fn value(self, measurement: &Measurement) -> Option<f64> {
+        match self {
+            Self::RowsPerSecond => measurement.rows_per_second(),
+            Self::Seconds => Some(measurement.spans.seconds).filter(|seconds| seconds.is_finite()),
+        }
+    }
+}
+
+/// One treatment's numbers of one step.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct Cell {
+    /// Label of the treatment.
+    pub treatment: String,
+    /// Level names, in factor order.
+    pub levels: Vec<String>,
+    /// Valid trials; only these are in the numbers.
+    pub valid: usize,
+    /// Trials that are not valid, by reason (a trial may have several).
+    pub not_valid: BTreeMap<String, usize>,
+    /// Number of trials that are not valid.
+    pub invalid: usize,
+    /// Median of the metric; `None` without a value.
+    pub median: Option<f64>,
+    /// Smallest and largest value.
+    pub range: Option<(f64, f64)>,
+    /// (max - min) / median; `None` with fewer than two values.
+    pub spread: Option<f64>,
+    /// Median of the WAL bytes.
+    pub wal_bytes: Option<f64>,
+    /// Median of the seconds to durable (headline and CHECKPOINT), where that was measured.
+    pub durable_seconds: Option<f64>,
+    /// Whether a crash right after the commit would lose nothing the server acknowledged; `None`: not known.
+    pub durable: Option<bool>,
+}
+
+/// Summarises records. Records that do not fit the design, from another plan, are left out.
+#[must_use]
+pub fn summarise(records: &[TrialRecord], design: &Design) -> Summary {
+    let mut records: Vec<TrialRecord> =
+        records.iter().filter(|record| fits(record, design)).cloned().collect();
+    records.sort_by_key(|record| (record.trial.treatment_index, record.trial.block, record.attempt));
+    let mut not_ok = BTreeMap::new();
+    for record in records.iter().filter(|record| record.outcome != Outcome::Ok) {
+        *not_ok.entry(record.outcome.name().to_owned()).or_default() += 1;
+    }
+    Summary {
+        factors: design.factors.iter().map(|factor| factor.name.clone()).collect(),
+        blocks: records.iter().map(|record| record.trial.block).collect::<BTreeSet<_>>().len(),
+        trials: records.len(),
+        not_ok,
+        steps: step_names(&records).iter().map(|step| step_summary(&records, design, step)).collect(),
+    }
+}
+
+/// Names of steps by place, then name: treatments may have different steps.
+fn step_names(records: &[TrialRecord]) -> Vec<String> {
+    let mut first: BTreeMap<&str, u32> = BTreeMap::new();
+    for measurement in records.iter().flat_map(|record| &record.measurements) {
+        let place = first.entry(&measurement.step).or_insert(measurement.step_index);
+        *place = (*place).min(measurement.step_index);
+    }
+    let mut names: Vec<(u32, &str)> = first.into_iter().map(|(name, place)| (place, name)).collect();
+    names.sort_unstable();
+    names.into_iter().map(|(_, name)| name.to_owned()).collect()
+}
+
+fn step_summary(records: &[TrialRecord], design: &Design, step: &str) -> StepSummary {
+    let observations = Observations::collect(records, design, step);
+    let measurements: Vec<&Measurement> = records.iter().filter_map(|record| find(record, step)).collect();
+    let mut methods: Vec<String> =
+        measurements.iter().map(|m| m.method.clone()).filter(|name| !name.is_empty()).collect();
+    methods.sort_unstable();
+    methods.dedup();
+    let mut groups: BTreeMap<u64, Vec<&TrialRecord>> = BTreeMap::new();
+    for record in records {
+        groups.entry(record.trial.treatment_index).or_default().push(record);
+    }
+    StepSummary {
+        step: step.to_owned(),
+        kind: measurements.first().map(|measurement| measurement.kind.clone()).unwrap_or_default(),
+        methods,
+        metric: observations.metric,
+        cells: groups.values().filter_map(|group| cell(group, design, step, observations.metric)).collect(),
+        contrasts: contrasts(&observations, design),
+    }
+}
+
+/// `None` for a treatment that does not have the step: its trials ended well without it.
+fn cell(records: &[&TrialRecord], design: &Design, step: &str, metric: Metric) -> Option<Cell> {
+    let reached = |record: &&&TrialRecord| find(record, step).is_some() || record.outcome != Outcome::Ok;
+    let records: Vec<&TrialRecord> = records.iter().filter(reached).copied().collect();
+    let first = *records.first()?;
+    let mut valid = Vec::new();
+    let mut not_valid: BTreeMap<String, usize> = BTreeMap::new();
+    for record in &records {
+        let found = find(record, step);
+        let reasons =
+            found.map_or_else(|| vec![record.outcome.name()], |found| record.reasons_against(found));
+        for reason in &reasons {
+            *not_valid.entry((*reason).to_owned()).or_default() += 1;
+        }
+        valid.extend(found.filter(|_| reasons.is_empty()));
+    }
+    let values: Vec<f64> = valid.iter().filter_map(|measurement| metric.value(measurement)).collect();
+    Some(Cell {
+        treatment: first.treatment.clone(),
+        levels: design.describe(&first.trial.treatment).iter().map(|(_, level)| level.name.clone()).collect(),
+        valid: valid.len(),
+        not_valid,
+        invalid: records.len() - valid.len(),
+        median: median(&values),
+        range: values
+            .iter()
+            .copied()
+            .min_by(f64::total_cmp)
+            .zip(values.iter().copied().max_by(f64::total_cmp)),
+        spread: relative_range(&values),
+        wal_bytes: median_of(&valid, |measurement| measurement.counters.wal_bytes.map(bytes)),
+        durable_seconds: median_of(&valid, |m| m.spans.flush.map(|flush| m.spans.seconds + flush)),
+        durable: records
+            .iter()
+            .filter_map(|record| record.server.as_ref())
+            .map(|server| server.durable)
+            .reduce(|a, b| a && b),
+    })
+}
+
+fn median_of(measurements: &[&Measurement], value: fn(&Measurement) -> Option<f64>) -> Option<f64> {
+    median(&measurements.iter().filter_map(|measurement| value(measurement)).collect::<Vec<_>>())
+}
+
+#[expect(clippy::cast_precision_loss, reason = "a median of bytes need not be exact")]
+fn bytes(count: u64) -> f64 {
+    count as f64
+}

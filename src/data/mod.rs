@@ -1,0 +1,26 @@
+//! The rows an experiment loads: values as a pure function of (seed, column name, row number).
+//!
+//! The content of a table is therefore the same whatever the clients, batches, load method, backend, server version or
+//! platform, and any row can be made alone: nothing is stored, and a loaded table is verified by
+//! making its rows again. Encoders belong to the engines.
+
+mod calendar;
+mod compile;
+mod constant;
+mod content;
+mod decimal;
+mod distribution;
+mod json;
+mod maker;
+mod permutation;
+mod random;
+mod table;
+#[cfg(test)]
+pub(crate) mod tests;
+mod value;
+
+pub use calendar::{DATE_INFINITY, TIMESTAMP_INFINITY, write_date, write_timestamp};
+pub use content::{Content, row_hash, share, share_of};
+pub use json::write_uuid;
+pub use table::{ColumnGenerator, DataError, TableGenerator};
+pub use value::{ArrayValue, Scratch, Value};

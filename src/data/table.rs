@@ -1,0 +1,165 @@
+//! The rows of a table: one generator per column.
+
+use thiserror::Error;
+
+use crate::model::{Column, ColumnType, Table};
+
+use super::compile::{Place, compile};
+use super::maker::Maker;
+use super::random::Stream;
+use super::value::{Scratch, Value};
+
+/// Why rows of a table cannot be generated.
+#[derive(Debug, Clone, PartialEq, Eq, Error)]
+pub enum DataError {
+    /// A generator does not fit its column.
+    #[error("table {table}, column {column} ({sql_type}): {reason}")]
+    Column {
+        /// Table of the file.
+        table: String,
+        /// Column.
+        column: String,
+        /// Type as written in the DDL.
+        sql_type: String,
+        /// What does not fit.
+        reason: String,
+    },
+    /// A column was asked for that the table does not have.
+    #[error("table {table} has no column {column} (it has {known})")]
+    UnknownColumn {
+        /// Table of the file.
+        table: String,
+        /// What was asked for.
+        column: String,
+        /// The columns there are.
+        known: String,
+    },
+}
+
+/// Makes the values of a table, each from (seed, column name, row number) alone.
+#[derive(Debug, Clone)]
+pub struct TableGenerator {
+    columns: Vec<ColumnGenerator>,
+    rows: u64,
+}
+
+impl TableGenerator {
+    /// All columns, in table order.
+    pub fn new(table: &Table) -> Result<Self, DataError> {
+        Self::of(table, table.columns.iter())
+    }
+
+    /// Some columns, in the order of `names`; their values are those of [`Self::new`].
+    pub fn select(table: &Table, names: &[String]) -> Result<Self, DataError> {
+        let find = |name: &String| {
+            table.columns.iter().find(|column| column.name == *name).ok_or_else(|| DataError::UnknownColumn {
+                table: table.name.clone(),
+                column: name.clone(),
+                known: table.columns.iter().map(|column| column.name.as_str()).collect::<Vec<_>>().join(", "),
+            })
+        };
+        let columns: Vec<&Column> = names.iter().map(find).collect::<Result<_, _>>()?;
+        Self::of(table, columns.into_iter())
+    }
+
+    fn of<'a>(table: &Table, columns: impl Iterator<Item = &'a Column>) -> Result<Self, DataError> {
+        let columns: Result<Vec<_>, _> = columns.map(|column| ColumnGenerator::new(column, table)).collect();
+        Ok(Self { columns: columns?, rows: table.rows })
+    }
+
+    /// The columns.
+    pub fn columns(&self) -> &[ColumnGenerator] {
+        &self.columns
+    }
+
+    /// Rows of the whole table, over all its copies.
+    pub fn rows(&self) -> u64 {
+        self.rows
+    }
+}
+
+/// Makes the values of one column.
+#[derive(Debug, Clone)]
+pub struct ColumnGenerator {
+    name: String,
+    kind: ColumnType,
+    stream: Stream,
+    nulls: Nulls,
+    maker: Maker,
+}
+
+/// Which rows are NULL.
+#[derive(Debug, Clone, Copy)]
+enum Nulls {
+    None,
+    /// Rows whose draw is below this.
+    Below(u64),
+    All,
+}
+
+/// Number of the stream that decides about NULL, apart from those of elements.
+const NULL_STREAM: u64 = u64::MAX;
+
+impl ColumnGenerator {
+    fn new(column: &Column, table: &Table) -> Result<Self, DataError> {
+        let stream = Stream::of_column(table.seed, &column.name);
+        let error = |reason: String| DataError::Column {
+            table: table.name.clone(),
+            column: column.name.clone(),
+            sql_type: column.sql_type.clone(),
+            reason,
+        };
+        let place = Place { kind: &column.kind, rows: table.rows, stream };
+        let maker = compile(&column.generator, place).map_err(error)?;
+        let nulls = nulls(column.nulls).map_err(error)?;
+        if column.not_null && (maker.can_be_null() || !matches!(nulls, Nulls::None)) {
+            return Err(error("NULL is not allowed here".to_owned()));
+        }
+        Ok(Self { name: column.name.clone(), kind: column.kind.clone(), stream, nulls, maker })
+    }
+
+    /// Unquoted SQL name.
+    pub fn name(&self) -> &str {
+        &self.name
+    }
+
+    /// Type.
+    pub fn kind(&self) -> &ColumnType {
+        &self.kind
+    }
+
+    /// The value when it is the same in every row.
+    pub fn constant(&self) -> Option<Value<'_>> {
+        match (&self.maker, self.nulls) {
+            (_, Nulls::All) => Some(Value::Null),
+            (Maker::Constant(value), Nulls::None) => Some(value.borrow()),
+            _ => None,
+        }
+    }
+
+    /// The value of a row, made in `scratch` where it needs memory.
+    #[inline]
+    pub fn value<'s>(&'s self, row: u64, scratch: &'s mut Scratch) -> Value<'s> {
+        match self.nulls {
+            Nulls::None => {}
+            Nulls::All => return Value::Null,
+            Nulls::Below(bound) => {
+                if self.stream.numbered(NULL_STREAM).at(row).bits() < bound {
+                    return Value::Null;
+                }
+            }
+        }
+        self.maker.value(self.stream, row, scratch)
+    }
+}
+
+fn nulls(share: f64) -> Result<Nulls, String> {
+    #[expect(clippy::cast_possible_truncation, clippy::cast_sign_loss, reason = "casts of floats saturate")]
+    let bound = (share * 18_446_744_073_709_551_616.0) as u64;
+    match share {
+        0.0 => Ok(Nulls::None),
+        1.0 => Ok(Nulls::All),
+        share if (0.0..1.0).contains(&share) => Ok(Nulls::Below(bound)),
+        share => Err(format!("the share of nulls is {share}, not within 0 to 1")),
+    }
+}

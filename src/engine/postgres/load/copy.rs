@@ -1,0 +1,213 @@
+//! COPY FROM: generated rows from the client in large chunks, or a file on the server.
+//!
+//! Every COPY runs inside BEGIN ... COMMIT: the driver's `finish` stops at CommandComplete and would call
+//! an autocommitted COPY done that fails at its commit.
+
+use std::io::Write;
+use std::ops::Range;
+use std::os::unix::fs::PermissionsExt;
+use std::path::PathBuf;
+use std::sync::Arc;
+use std::time::Instant;
+
+use bytes::{Bytes, BytesMut};
+use futures_util::SinkExt;
+
+use super::{Task, WorkDone, WorkError, preamble};
+use crate::engine::postgres::Session;
+use crate::engine::postgres::encode::CopyEncoder;
+use crate::environment::Exchange;
+use crate::model::{Copy, CopySource};
+
+/// One client of a COPY load.
+pub struct Copier {
+    session: Session,
+    task: Task,
+    knobs: Copy,
+    /// Files on the server, one per transaction.
+    files: Vec<ServerFile>,
+}
+
+struct ServerFile {
+    server_path: String,
+    client_path: PathBuf,
+    rows: u64,
+    bytes: u64,
+}
+
+impl Copier {
+    pub(super) fn prepare(
+        session: Session,
+        exchange: Option<&Exchange>,
+        task: Task,
+        knobs: Copy,
+    ) -> Result<Self, WorkError> {
+        let mut copier = Self { session, task, knobs, files: Vec::new() };
+        if copier.knobs.source == CopySource::Server {
+            let exchange = exchange.ok_or_else(|| WorkError::Protocol(NO_EXCHANGE.to_owned()))?;
+            for (index, rows) in copier.transactions().into_iter().enumerate() {
+                let file = copier.write_file(exchange, index, rows)?;
+                copier.files.push(file);
+            }
+        }
+        Ok(copier)
+    }
+
+    /// The rows of each transaction.
+    fn transactions(&self) -> Vec<Range<u64>> {
+        let Range { start, end } = self.task.rows;
+        let step = self.knobs.rows_per_commit.unwrap_or(u64::MAX);
+        let mut parts = Vec::new();
+        let mut next = start;
+        while next < end || parts.is_empty() {
+            let stop = end.min(next.saturating_add(step));
+            parts.push(next..stop);
+            next = stop;
+        }
+        parts
+    }
+
+    fn write_file(&self, exchange: &Exchange, index: usize, rows: Range<u64>) -> Result<ServerFile, WorkError> {
+        let name = format!("{}-{index}.copy", self.task.client);
+        let path = exchange.client_dir.join(&name);
+        let failed = |source| WorkError::File { what: format!("the server's input file {name}"), source };
+        let mut file = std::fs::File::create(&path).map_err(failed)?;
+        let count = rows.end - rows.start;
+        let mut encoder = self.encoder(rows);
+        let mut bytes = 0;
+        while let Some(chunk) = encoder.next_chunk() {
+            bytes += chunk.len() as u64;
+            file.write_all(&chunk).map_err(failed)?;
+        }
+        file.set_permissions(std::fs::Permissions::from_mode(0o644)).map_err(failed)?;
+        file.sync_all().map_err(failed)?;
+        let server_path = format!("{}/{name}", exchange.server_dir);
+        Ok(ServerFile { server_path, client_path: path, rows: count, bytes })
+    }
+
+    fn encoder(&self, rows: Range<u64>) -> ChunkedEncoder {
+        let encoder = CopyEncoder::new(self.knobs.format, Arc::clone(&self.task.generator));
+        let chunk = self.knobs.chunk_bytes as usize;
+        ChunkedEncoder { encoder, rows, chunk, header: self.knobs.header, state: State::Head }
+    }
+
+    fn statement(&self, source: &str) -> String {
+        let mut options = vec![format!("FORMAT {}", self.knobs.format.sql())];
+        if self.knobs.freeze {
+            options.push("FREEZE".to_owned());
+        }
+        if self.knobs.header {
+            options.push("HEADER".to_owned());
+        }
+        let (target, columns) = (self.task.target(), self.task.column_list());
+        format!("COPY {target} {columns} FROM {source} ({})", options.join(", "))
+    }
+
+    pub(super) async fn work(self) -> Result<WorkDone, WorkError> {
+        let mut done = WorkDone::default();
+        for (index, rows) in self.transactions().into_iter().enumerate() {
+            self.session.client.batch_execute("BEGIN").await?;
+            for sql in preamble(&self.task, self.knobs.same_transaction) {
+                self.session.client.batch_execute(&sql).await?;
+            }
+            let start = Instant::now();
+            match self.files.get(index) {
+                Some(file) => self.from_server(file, &mut done).await?,
+                None => self.from_client(rows, &mut done).await?,
+            }
+            done.batches.add(start.elapsed());
+            let start = Instant::now();
+            self.session.client.batch_execute("COMMIT").await?;
+            done.committed(start);
+        }
+        Ok(done)
+    }
+
+    async fn from_server(&self, file: &ServerFile, done: &mut WorkDone) -> Result<(), WorkError> {
+        let path = format!("'{}'", file.server_path.replace('\'', "''"));
+        let rows = self.session.client.execute(&self.statement(&path), &[]).await?;
+        self.agreed(rows, file.rows)?;
+        done.rows += rows;
+        done.payload_bytes += file.bytes;
+        self.task.progress.set(self.task.client, done.rows);
+        Ok(())
+    }
+
+    async fn from_client(&self, rows: Range<u64>, done: &mut WorkDone) -> Result<(), WorkError> {
+        let expected = rows.end - rows.start;
+        let sink = self.session.client.copy_in::<_, Bytes>(&self.statement("STDIN")).await?;
+        let mut sink = std::pin::pin!(sink);
+        let mut encoder = self.encoder(rows);
+        let before = done.rows;
+        while let Some(chunk) = encoder.next_chunk() {
+            done.payload_bytes += chunk.len() as u64;
+            done.rows = before + expected - encoder.left();
+            // `feed` hands the chunk over without waiting for the socket; `send` would flush each.
+            sink.feed(chunk).await?;
+            self.task.progress.set(self.task.client, done.rows);
+        }
+        let rows = sink.finish().await?;
+        self.agreed(rows, expected)?;
+        done.rows = before + rows;
+        Ok(())
+    }
+
+    /// A line `\.` inside text data ends a COPY early without an error: the count tells.
+    fn agreed(&self, rows: u64, expected: u64) -> Result<(), WorkError> {
+        if rows == expected {
+            return Ok(());
+        }
+        let table = &self.task.table.copies[self.task.copy].name;
+        Err(WorkError::Protocol(format!("COPY into {table} took {rows} rows where {expected} were sent")))
+    }
+}
+
+impl Drop for Copier {
+    fn drop(&mut self) {
+        for file in &self.files {
+            // The exchange folder goes with the server; a file that stays until then harms nobody.
+            drop(std::fs::remove_file(&file.client_path));
+        }
+    }
+}
+
+const NO_EXCHANGE: &str = "this backend shares no folder with the server: \
+     COPY from a server file needs the local or the container backend (--on local or --on container)";
+
+enum State {
+    Head,
+    Rows,
+    Done,
+}
+
+/// Cuts a COPY stream into chunks of about the wanted size.
+struct ChunkedEncoder {
+    encoder: CopyEncoder,
+    rows: Range<u64>,
+    chunk: usize,
+    header: bool,
+    state: State,
+}
+
+impl ChunkedEncoder {
+    /// Rows not yet encoded.
+    fn left(&self) -> u64 {
+        self.rows.end - self.rows.start
+    }
+
+    fn next_chunk(&mut self) -> Option<Bytes> {
+        let mut out = BytesMut::with_capacity(self.chunk + self.chunk / 8);
+        match self.state {
+            State::Done => return None,
+            State::Head => self.encoder.begin(self.header, &mut out),
+            State::Rows => {}
+        }
+        self.state = State::Rows;
+        self.encoder.fill(&mut self.rows, self.chunk, &mut out);
+        if self.rows.is_empty() {
+            self.encoder.end(&mut out);
+            self.state = State::Done;
+        }
+        Some(out.freeze())
+    }
+}

@@ -1,0 +1,120 @@
+//! INSERT with bound parameters or literals; statements of a batch are pipelined in one round trip.
+//!
+//! The driver ends every pipelined statement with its own Sync message, where JDBC sends one per batch;
+//! inside a transaction that costs a few bytes and no further round trip.
+
+use std::ops::Range;
+use std::sync::Arc;
+use std::time::Instant;
+
+use futures_util::future::try_join_all;
+use tokio_postgres::Statement;
+
+use super::{Task, WorkDone, WorkError};
+use crate::engine::postgres::Session;
+use crate::engine::postgres::encode::{LiteralEncoder, Parameters, RawParameter};
+use crate::model::Insert;
+
+/// One client of an INSERT load.
+pub struct Inserter {
+    session: Session,
+    task: Task,
+    knobs: Insert,
+    /// The statement of full batches; a shorter last one is prepared when it comes.
+    statement: Option<Statement>,
+}
+
+impl Inserter {
+    pub(super) async fn prepare(session: Session, task: Task, knobs: Insert) -> Result<Self, WorkError> {
+        let mut inserter = Self { session, task, knobs, statement: None };
+        if inserter.knobs.prepared {
+            let full = inserter.prepare_rows(inserter.knobs.rows_per_statement).await?;
+            inserter.statement = Some(full);
+        }
+        Ok(inserter)
+    }
+
+    async fn prepare_rows(&self, rows: u64) -> Result<Statement, WorkError> {
+        let columns = self.task.table.columns.len() as u64;
+        let mut sql = format!("INSERT INTO {} {} VALUES ", self.task.target(), self.task.column_list());
+        for row in 0..rows {
+            let first = row * columns + 1;
+            let holes = (first..first + columns).map(|hole| format!("${hole}")).collect::<Vec<_>>();
+            sql.push_str(if row == 0 { "(" } else { ", (" });
+            sql.push_str(&holes.join(", "));
+            sql.push(')');
+        }
+        Ok(self.session.client.prepare(&sql).await?)
+    }
+
+    pub(super) async fn work(self) -> Result<WorkDone, WorkError> {
+        let mut done = WorkDone::default();
+        let per_commit = self.knobs.rows_per_commit.unwrap_or(u64::MAX);
+        // One statement per transaction is what autocommit means: no BEGIN and COMMIT around it.
+        let explicit = per_commit > self.knobs.rows_per_statement || self.knobs.rows_per_batch > per_commit;
+        let mut open = 0;
+        let mut next = self.task.rows.start;
+        while next < self.task.rows.end {
+            if explicit && open == 0 {
+                self.session.client.batch_execute("BEGIN").await?;
+            }
+            let end = self.task.rows.end.min(next.saturating_add(self.knobs.rows_per_batch));
+            let start = Instant::now();
+            done.payload_bytes += self.batch(next..end).await?;
+            done.batches.add(start.elapsed());
+            done.rows += end - next;
+            open += end - next;
+            next = end;
+            self.task.progress.set(self.task.client, done.rows);
+            if explicit && (open >= per_commit || next == self.task.rows.end) {
+                let start = Instant::now();
+                self.session.client.batch_execute("COMMIT").await?;
+                done.committed(start);
+                open = 0;
+            }
+        }
+        Ok(done)
+    }
+
+    /// Sends one batch and waits for all of it. Returns the bytes of its values.
+    async fn batch(&self, rows: Range<u64>) -> Result<u64, WorkError> {
+        if self.knobs.prepared { self.bound(rows).await } else { self.literals(rows).await }
+    }
+
+    async fn bound(&self, rows: Range<u64>) -> Result<u64, WorkError> {
+        let size = self.knobs.rows_per_statement;
+        let full = self.statement.as_ref().expect("prepared clients have a statement");
+        let rest = (rows.end - rows.start) % size;
+        let short = if rest == 0 { None } else { Some(self.prepare_rows(rest).await?) };
+        let mut encoded = Parameters::new(Arc::clone(&self.task.generator));
+        encoded.set_rows(rows);
+        let parameters: Vec<RawParameter<'_>> = encoded.iter().collect();
+        let columns = self.task.table.columns.len();
+        let per_statement = usize::try_from(size).unwrap_or(usize::MAX).saturating_mul(columns);
+        let sent = parameters.chunks(per_statement).map(|values| {
+            let statement = match &short {
+                Some(short) if values.len() < per_statement => short,
+                _ => full,
+            };
+            self.session.client.execute_raw(statement, values.iter())
+        });
+        try_join_all(sent).await?;
+        Ok(encoded.bytes() as u64)
+    }
+
+    async fn literals(&self, rows: Range<u64>) -> Result<u64, WorkError> {
+        let mut encoder = LiteralEncoder::new(Arc::clone(&self.task.generator));
+        let head = format!("INSERT INTO {} {} VALUES ", self.task.target(), self.task.column_list());
+        let mut sql = String::new();
+        let mut first = rows.start;
+        while first < rows.end {
+            let end = rows.end.min(first + self.knobs.rows_per_statement);
+            sql.push_str(&head);
+            encoder.rows(first..end, &mut sql);
+            sql.push(';');
+            first = end;
+        }
+        self.session.client.batch_execute(&sql).await?;
+        Ok(sql.len() as u64)
+    }
+}

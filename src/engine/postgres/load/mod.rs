@@ -1,0 +1,159 @@
+//! Loading rows: what all methods share. One file per method.
+//!
+//! Each client connects and prepares outside the clock, then sends its contiguous share of the rows
+//! of its table copy.
+
+mod copy;
+mod insert;
+
+use std::ops::Range;
+use std::sync::Arc;
+
+use super::encode::StreamError;
+use super::work::{Progress, WorkDone};
+use super::{Endpoint, Role, Session, SessionError, WORKER};
+use crate::data::{DataError, TableGenerator, share, share_of};
+use crate::environment::Exchange;
+use crate::model::{CopySource, Load, LoadMethod, SameTransaction, Table};
+
+/// Why a load or read failed.
+#[derive(Debug, thiserror::Error)]
+pub enum WorkError {
+    /// The server refused or the connection broke.
+    #[error(transparent)]
+    Session(#[from] SessionError),
+    /// Rows could not be made or read back.
+    #[error(transparent)]
+    Data(#[from] DataError),
+    /// A COPY stream from the server is damaged or ended early.
+    #[error(transparent)]
+    Stream(#[from] StreamError),
+    /// A file for the server could not be written.
+    #[error("cannot write {what}: {source}")]
+    File {
+        /// Which file.
+        what: String,
+        /// Why.
+        source: std::io::Error,
+    },
+    /// The result is not what the protocol promises.
+    #[error("{0}")]
+    Protocol(String),
+}
+
+impl From<tokio_postgres::Error> for WorkError {
+    fn from(error: tokio_postgres::Error) -> Self {
+        Self::Session(SessionError::Statement(error))
+    }
+}
+
+impl WorkError {
+    /// SQLSTATE, when the server sent one.
+    #[must_use]
+    pub fn sqlstate(&self) -> Option<String> {
+        match self {
+            Self::Session(SessionError::Statement(error) | SessionError::Connect(error)) => {
+                error.code().map(|code| code.code().to_owned())
+            }
+            _ => None,
+        }
+    }
+}
+
+/// What a client of a load works on.
+#[derive(Clone)]
+pub(super) struct Task {
+    client: u32,
+    table: Arc<Table>,
+    copy: usize,
+    rows: Range<u64>,
+    generator: Arc<TableGenerator>,
+    progress: Progress,
+}
+
+impl Task {
+    fn target(&self) -> String {
+        super::quote_ident(&self.table.copies[self.copy].name)
+    }
+
+    /// `(a, b, c)` of the table's columns.
+    fn column_list(&self) -> String {
+        super::encode::column_list(self.table.columns.iter().map(|column| column.name.as_str()))
+    }
+}
+
+/// A client that is connected and prepared, ready for the clock.
+pub enum LoadClient {
+    /// INSERT.
+    Insert(Box<insert::Inserter>),
+    /// COPY.
+    Copy(Box<copy::Copier>),
+}
+
+impl LoadClient {
+    /// Sends the rows and commits.
+    pub async fn work(self) -> Result<WorkDone, WorkError> {
+        match self {
+            Self::Insert(inserter) => inserter.work().await,
+            Self::Copy(copier) => copier.work().await,
+        }
+    }
+}
+
+/// Connects and prepares all clients of a load. Client `i` of `n` feeds table copy `i % copies`.
+pub async fn prepare(
+    endpoint: &Endpoint,
+    exchange: Option<&Exchange>,
+    table: &Arc<Table>,
+    load: &Load,
+    progress: &Progress,
+) -> Result<Vec<LoadClient>, WorkError> {
+    let generator = Arc::new(TableGenerator::new(table)?);
+    let copies = table.copies.len() as u64;
+    let mut clients = Vec::with_capacity(load.clients as usize);
+    for client in 0..load.clients {
+        let copy = u64::from(client) % copies;
+        // Clients of this copy: copy, copy + copies, copy + 2 * copies, ...
+        let sharing = (u64::from(load.clients) - copy).div_ceil(copies);
+        let rows = share_of(share(table.rows, copies, copy), sharing, u64::from(client) / copies);
+        let task = Task {
+            client,
+            table: Arc::clone(table),
+            copy: usize::try_from(copy).expect("there are few copies"),
+            rows,
+            generator: Arc::clone(&generator),
+            progress: progress.clone(),
+        };
+        clients.push(prepare_one(endpoint, exchange, task, &load.method).await?);
+    }
+    Ok(clients)
+}
+
+async fn prepare_one(
+    endpoint: &Endpoint,
+    exchange: Option<&Exchange>,
+    task: Task,
+    method: &LoadMethod,
+) -> Result<LoadClient, WorkError> {
+    match method {
+        LoadMethod::Insert(knobs) => {
+            let session = Session::open_as(endpoint, Role::Owner, WORKER).await?;
+            Ok(LoadClient::Insert(Box::new(insert::Inserter::prepare(session, task, knobs.clone()).await?)))
+        }
+        LoadMethod::Copy(knobs) => {
+            // Only the superuser may read files of the server.
+            let role = if knobs.source == CopySource::Server { Role::Admin } else { Role::Owner };
+            let session = Session::open_as(endpoint, role, WORKER).await?;
+            Ok(LoadClient::Copy(Box::new(copy::Copier::prepare(session, exchange, task, knobs.clone())?)))
+        }
+    }
+}
+
+/// SQL that runs first in a COPY's own transaction.
+fn preamble(task: &Task, same_transaction: SameTransaction) -> Vec<String> {
+    match same_transaction {
+        SameTransaction::None => Vec::new(),
+        SameTransaction::Truncate => vec![format!("TRUNCATE {}", task.target())],
+        SameTransaction::Create => task.table.copies[task.copy].ddl.clone(),
+    }
+}

@@ -1,0 +1,43 @@
+//! COPY (SELECT ...) TO STDOUT.
+
+use std::time::Instant;
+
+use futures_util::TryStreamExt;
+
+use super::{Task, WorkDone, WorkError};
+use crate::engine::postgres::Session;
+use crate::engine::postgres::encode::ContentReader;
+use crate::model::{CopyFormat, Decode};
+
+/// Reads all rows of `sql`.
+pub(super) async fn read(
+    session: &Session,
+    task: &Task,
+    sql: &str,
+    format: CopyFormat,
+    start: Instant,
+) -> Result<WorkDone, WorkError> {
+    let mut done = WorkDone::default();
+    let statement = format!("COPY ({sql}) TO STDOUT (FORMAT {})", format.sql());
+    let mut stream = std::pin::pin!(session.client.copy_out(&statement).await?);
+    let mut content = (task.decode == Decode::Values).then(ContentReader::new);
+    let mut messages: u64 = 0;
+    while let Some(chunk) = stream.try_next().await? {
+        if done.first_row.is_none() {
+            done.first_row = Some(start.elapsed());
+        }
+        messages += 1;
+        done.payload_bytes += chunk.len() as u64;
+        if let Some(reader) = &mut content {
+            reader.push(&chunk)?;
+        }
+        if messages.is_multiple_of(1024) {
+            task.progress.set(task.client, messages);
+        }
+    }
+    // The server sends one message per row; binary adds a header to the first and a trailer of its own.
+    done.rows = if format == CopyFormat::Binary { messages.saturating_sub(1) } else { messages };
+    done.content = content.map(ContentReader::finish).transpose()?;
+    task.progress.set(task.client, done.rows);
+    Ok(done)
+}

@@ -1,0 +1,101 @@
+//! Settings read back from the server, and facts about it.
+
+use indexmap::IndexMap;
+use tokio_postgres::Client;
+
+use super::SessionError;
+use crate::model::{EffectiveSetting, Scalar};
+use crate::spec::check::normalise_setting;
+
+/// What the server says of itself after its start.
+#[derive(Debug, Clone)]
+pub struct ServerReport {
+    /// `server_version_num`.
+    pub version_num: i32,
+    /// `pg_postmaster_start_time()` as text.
+    pub postmaster_start: String,
+    /// Settings that were asked for, or whose value is not the built-in default.
+    pub settings: Vec<EffectiveSetting>,
+    /// False when fsync, full_page_writes or synchronous_commit is off.
+    pub durable: bool,
+}
+
+/// Settings that loadlab gives to every server to reach it; they are not part of an experiment.
+const OWN: [&str; 10] = [
+    "listen_addresses",
+    "port",
+    "unix_socket_directories",
+    "unix_socket_permissions",
+    "data_directory",
+    "hba_file",
+    "ident_file",
+    "config_file",
+    "application_name",
+    "external_pid_file",
+];
+
+/// Reads everything back and compares it with what was asked for.
+pub async fn report(
+    admin: &Client,
+    requested: &IndexMap<String, Scalar>,
+) -> Result<ServerReport, SessionError> {
+    let row = admin
+        .query_one("SELECT current_setting('server_version_num')::int4, pg_postmaster_start_time()::text", &[])
+        .await?;
+    let version_num: i32 = row.get(0);
+    let mut settings = Vec::new();
+    let mut durable = true;
+    for row in admin.query(ALL, &[]).await? {
+        let name: String = row.get(0);
+        let effective: String = row.get::<_, Option<String>>(1).unwrap_or_default();
+        let at_default: bool = row.get(4);
+        durable &= !(DURABILITY.contains(&name.as_str()) && effective == "off");
+        let asked = requested.get(&name).map(spelled);
+        if OWN.contains(&name.as_str()) || (asked.is_none() && at_default) {
+            continue;
+        }
+        let in_force = asked.as_ref().is_none_or(|asked| same(&name, asked, &effective, version_num));
+        let (server_default, source) = (row.get(2), row.get(3));
+        settings.push(EffectiveSetting { name, requested: asked, effective, server_default, source, in_force });
+    }
+    for (name, value) in requested {
+        if !settings.iter().any(|setting| &setting.name == name) {
+            settings.push(unknown(name, spelled(value)));
+        }
+    }
+    Ok(ServerReport { version_num, postmaster_start: row.get(1), settings, durable })
+}
+
+const DURABILITY: [&str; 3] = ["fsync", "full_page_writes", "synchronous_commit"];
+
+const ALL: &str = "SELECT name, current_setting(name, true), boot_val || coalesce(' x ' || unit, ''), source, \
+     setting IS NOT DISTINCT FROM boot_val \
+     FROM pg_settings ORDER BY name";
+
+fn spelled(value: &Scalar) -> String {
+    match value {
+        Scalar::Bool(true) => "on".to_owned(),
+        Scalar::Bool(false) => "off".to_owned(),
+        other => other.to_string(),
+    }
+}
+
+/// Compares in one spelling: `off`, `no` and `0` are one value, so are `1GB` and `1024MB`.
+fn same(name: &str, asked: &str, effective: &str, version_num: i32) -> bool {
+    let major = u32::try_from(version_num / 10_000).unwrap_or(0);
+    match (normalise_setting(name, asked, major), normalise_setting(name, effective, major)) {
+        (Ok(asked), Ok(effective)) => asked == effective,
+        _ => asked == effective,
+    }
+}
+
+fn unknown(name: &str, requested: String) -> EffectiveSetting {
+    EffectiveSetting {
+        name: name.to_owned(),
+        requested: Some(requested),
+        effective: "(unknown to this server)".to_owned(),
+        server_default: None,
+        source: "none".to_owned(),
+        in_force: false,
+    }
+}

@@ -1,0 +1,266 @@
+//! One fresh container per trial.
+
+use std::collections::HashMap;
+use std::path::PathBuf;
+use std::sync::Arc;
+use std::time::Duration;
+
+use bollard::models::ContainerInspectResponse;
+use tokio::sync::{Mutex, OnceCell};
+
+use super::bake::{Baked, Bakery};
+use super::engine::ContainerEngine;
+use super::folders::{Footprint, PORT, make_open_folder};
+use super::image::ResolvedImage;
+use super::labels;
+use super::request::{self, Data};
+use super::running::{RunningContainer, diagnose};
+use super::usage::Cgroup;
+use crate::engine::postgres::{Endpoint, ready};
+use crate::environment::engine::RUN_LABEL;
+use crate::environment::files::{file_system, random_hex};
+use crate::environment::ledger::Ledger;
+use crate::environment::{Boxed, EnvironmentError, Exchange, Instance, InstanceFacts, Launch, Provider};
+use crate::model::{Backend, ConnectionPath, EnvironmentSpec, InitOptions, Storage};
+
+/// From a started container to a server that answers; a cluster is there already.
+const READY_DEADLINE: Duration = Duration::from_mins(1);
+
+/// Starts containers of one image, which is resolved once: a name that moves later changes nothing.
+pub struct ContainerProvider {
+    engine: ContainerEngine,
+    image: ResolvedImage,
+    spec: EnvironmentSpec,
+    cache: PathBuf,
+    ledger: Arc<Ledger>,
+    /// By key; holding the lock while baking makes a second caller wait.
+    baked: Mutex<HashMap<String, Baked>>,
+    layer_storage: OnceCell<String>,
+}
+
+impl ContainerProvider {
+    /// A provider of an environment's image. Nothing is made yet.
+    pub fn new(
+        engine: ContainerEngine,
+        image: ResolvedImage,
+        spec: &EnvironmentSpec,
+        cache: PathBuf,
+        ledger: &Arc<Ledger>,
+    ) -> Self {
+        Self {
+            engine,
+            image,
+            spec: spec.clone(),
+            cache,
+            ledger: Arc::clone(ledger),
+            baked: Mutex::default(),
+            layer_storage: OnceCell::new(),
+        }
+    }
+
+    async fn baked(&self, init: &InitOptions) -> Result<Baked, EnvironmentError> {
+        let bakery = Bakery {
+            engine: &self.engine,
+            image: &self.image,
+            init,
+            cache: &self.cache,
+            ledger: &self.ledger,
+        };
+        let key = bakery.key();
+        let mut known = self.baked.lock().await;
+        if let Some(baked) = known.get(&key) {
+            return Ok(baked.clone());
+        }
+        let baked = bakery.bake().await?;
+        if !self.spec.versions.contains(baked.major) {
+            return Err(EnvironmentError::Unavailable {
+                reason: format!(
+                    "image {}: is PostgreSQL {}, the environment allows {}",
+                    self.image.name, baked.major, self.spec.versions
+                ),
+                remedy: "name another image in the environment".to_owned(),
+            });
+        }
+        known.insert(key, baked.clone());
+        Ok(baked)
+    }
+
+    async fn start_one(&self, launch: &Launch) -> Result<Instance, EnvironmentError> {
+        let baked = self.baked(&launch.environment.init).await?;
+        let mut footprint =
+            Footprint::new(&self.engine, &self.ledger, baked.id.trim_start_matches("sha256:"));
+        match self.run(launch, &baked, &mut footprint).await {
+            Ok((endpoint, exchange, cgroup)) => Ok(Instance {
+                endpoint,
+                facts: self.facts(&launch.environment).await,
+                exchange: Some(exchange),
+                running: Box::new(RunningContainer { engine: self.engine.clone(), footprint, cgroup }),
+            }),
+            Err(error) => {
+                // The first failure is the one to tell; what cannot be removed stays in the ledger.
+                drop(footprint.remove().await);
+                Err(error)
+            }
+        }
+    }
+
+    async fn run(
+        &self,
+        launch: &Launch,
+        baked: &Baked,
+        footprint: &mut Footprint,
+    ) -> Result<(Endpoint, Exchange, Option<Cgroup>), EnvironmentError> {
+        let environment = &launch.environment;
+        let name = labels::container_name(&launch.run_id, &launch.trial.to_string());
+        let folder = footprint.make_socket_folder(&self.cache, &name)?;
+        make_open_folder(&folder.join("socket"))?;
+        let client_dir = folder.join("exchange");
+        make_open_folder(&client_dir)?;
+        let data = place_data(environment, &name, footprint).await?;
+
+        // First the check: from the next line on a container of this name is ours to remove.
+        self.remove_leftover(&name, &launch.run_id).await?;
+        footprint.will_make_container(&name)?;
+        let request = request::trial(request::Trial {
+            digest: baked.id.trim_start_matches("sha256:"),
+            entrypoint: &self.image.entrypoint,
+            name: &name,
+            labels: labels::of_run(&self.ledger),
+            environment,
+            folder: &folder,
+            data,
+        });
+        request::start(request, &name).await?;
+        let container = self.inspect(&name).await?;
+        let endpoint = endpoint(&container, environment.connection, baked, folder.join("socket"))
+            .ok_or_else(|| not_ready(format!("container {name} has no address")))?;
+        self.wait_until_ready(&endpoint, &name).await?;
+        let pid = container.state.and_then(|state| state.pid).filter(|pid| *pid > 0);
+        let exchange = Exchange { client_dir, server_dir: request::EXCHANGE.to_owned() };
+        Ok((endpoint, exchange, pid.and_then(Cgroup::of)))
+    }
+
+    /// A run that was killed and is resumed has the same names.
+    async fn remove_leftover(&self, name: &str, run_id: &str) -> Result<(), EnvironmentError> {
+        let Some(old) = self.engine.container(name).await? else { return Ok(()) };
+        let labels = old.config.and_then(|config| config.labels).unwrap_or_default();
+        if labels.get(RUN_LABEL).is_some_and(|run| run == run_id) {
+            return self.engine.remove_container(name).await;
+        }
+        Err(EnvironmentError::ContainerEngine {
+            what: format!("container {name}: making"),
+            reason: "a container of that name exists and is not ours".to_owned(),
+        })
+    }
+
+    async fn inspect(&self, name: &str) -> Result<ContainerInspectResponse, EnvironmentError> {
+        let container = self.engine.container(name).await?;
+        container.ok_or_else(|| not_ready(format!("container {name} is gone: somebody else removed it")))
+    }
+
+    async fn wait_until_ready(&self, endpoint: &Endpoint, name: &str) -> Result<(), EnvironmentError> {
+        tokio::select! {
+            answer = ready(endpoint, READY_DEADLINE) => match answer {
+                Ok(()) => Ok(()),
+                Err(error) => {
+                    let log = self.engine.log_end(name, 12).await;
+                    Err(not_ready(format!("{error}; the end of its log:\n{log}")))
+                }
+            },
+            ended = self.engine.exit_code(name, READY_DEADLINE * 2) => {
+                let code = ended?;
+                let words = diagnose(&self.engine, name, 0).await;
+                Err(not_ready(words.unwrap_or_else(|| format!("it ended with exit code {code}"))))
+            }
+        }
+    }
+
+    async fn facts(&self, environment: &EnvironmentSpec) -> InstanceFacts {
+        let storage = match &environment.storage {
+            Storage::Layer => self.layer_storage.get_or_init(|| self.engine.layer_storage()).await.clone(),
+            Storage::Volume => "volume".to_owned(),
+            Storage::Tmpfs => "tmpfs".to_owned(),
+            Storage::Bind(folder) => format!("bind on {}", file_system(folder)),
+        };
+        InstanceFacts {
+            backend: Backend::Container,
+            identity: self.image.identity(),
+            fresh: "baked image".to_owned(),
+            storage,
+            connection: match environment.connection {
+                ConnectionPath::Socket => "socket",
+                ConnectionPath::Address => "address",
+                ConnectionPath::Published => "published",
+            }
+            .to_owned(),
+            cpuset: environment.limits.cpuset.clone(),
+        }
+    }
+}
+
+impl Provider for ContainerProvider {
+    fn backend(&self) -> Backend {
+        Backend::Container
+    }
+
+    fn prepare(&self) -> Boxed<'_, Result<(), EnvironmentError>> {
+        Box::pin(async { self.baked(&self.spec.init).await.map(drop) })
+    }
+
+    fn start<'a>(&'a self, launch: &'a Launch) -> Boxed<'a, Result<Instance, EnvironmentError>> {
+        Box::pin(self.start_one(launch))
+    }
+}
+
+fn not_ready(reason: String) -> EnvironmentError {
+    EnvironmentError::NotReady { reason }
+}
+
+async fn place_data(
+    environment: &EnvironmentSpec,
+    name: &str,
+    footprint: &mut Footprint,
+) -> Result<Data, EnvironmentError> {
+    match &environment.storage {
+        Storage::Layer => Ok(Data::Layer),
+        Storage::Tmpfs => Ok(Data::Tmpfs),
+        Storage::Volume => {
+            // Random: a volume of the same name would be taken as it is, with whatever it holds.
+            let volume = format!("{name}-data-{}", random_hex(4)?);
+            footprint.make_volume(&volume).await?;
+            Ok(Data::Volume(volume))
+        }
+        Storage::Bind(parent) => {
+            let absolute = std::path::absolute(parent).unwrap_or_else(|_| parent.clone());
+            // The server's user becomes the owner of the inner folder; the outer one stays ours to remove.
+            let data = footprint.make_folder(&absolute, name)?.join("data");
+            make_open_folder(&data)?;
+            Ok(Data::Bind(data))
+        }
+    }
+}
+
+fn endpoint(
+    container: &ContainerInspectResponse,
+    connection: ConnectionPath,
+    baked: &Baked,
+    socket: PathBuf,
+) -> Option<Endpoint> {
+    let network = container.network_settings.as_ref();
+    let tcp = |host: String, port: u16| Endpoint::Tcp { host, port, password: baked.password.clone() };
+    match connection {
+        ConnectionPath::Socket => {
+            Some(Endpoint::Socket { directory: socket, port: PORT, password: Some(baked.password.clone()) })
+        }
+        ConnectionPath::Address => {
+            let mut networks = network?.networks.as_ref()?.values();
+            let address = networks.find_map(|one| one.ip_address.clone().filter(|ip| !ip.is_empty()))?;
+            Some(tcp(address, PORT))
+        }
+        ConnectionPath::Published => {
+            let bindings = network?.ports.as_ref()?.get(&format!("{PORT}/tcp"))?.as_ref()?;
+            let port = bindings.first()?.host_port.as_ref()?.parse().ok()?;
+            Some(tcp("127.0.0.1".to_owned(), port))
+        }
+    }
+}

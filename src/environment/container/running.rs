@@ -1,0 +1,128 @@
+//! A running container: what it used, why it is in trouble, how it is stopped.
+
+use bollard::models::ContainerState;
+
+use super::engine::ContainerEngine;
+use super::folders::Footprint;
+use super::usage::{self, Cgroup};
+use crate::environment::{Boxed, EnvironmentError, Running, Usage};
+
+/// Lines of the log that are looked at.
+const LOG_LINES: usize = 200;
+/// Lines of the log that are shown.
+const SHOWN_LINES: usize = 12;
+
+/// The provider's side of a trial's server.
+pub(super) struct RunningContainer {
+    pub(super) engine: ContainerEngine,
+    pub(super) footprint: Footprint,
+    /// Files of its cgroup, where they are visible.
+    pub(super) cgroup: Option<Cgroup>,
+}
+
+impl Running for RunningContainer {
+    fn usage(&self) -> Boxed<'_, Usage> {
+        Box::pin(async {
+            match &self.cgroup {
+                Some(cgroup) => cgroup.usage(),
+                None => match self.engine.stats(self.footprint.container()).await {
+                    Some(stats) => usage::from_stats(&stats),
+                    None => Usage::default(),
+                },
+            }
+        })
+    }
+
+    fn diagnose(&self) -> Boxed<'_, Option<String>> {
+        Box::pin(async {
+            let kills = self.cgroup.as_ref().map_or(0, Cgroup::memory_kills);
+            diagnose(&self.engine, self.footprint.container(), kills).await
+        })
+    }
+
+    fn stop(mut self: Box<Self>) -> Boxed<'static, Result<(), EnvironmentError>> {
+        Box::pin(async move { self.footprint.remove().await })
+    }
+}
+
+/// Why a container is in trouble; `None` when it runs and nothing speaks against it.
+pub(super) async fn diagnose(engine: &ContainerEngine, name: &str, memory_kills: u64) -> Option<String> {
+    let state = match engine.container(name).await {
+        Ok(Some(container)) => container.state.unwrap_or_default(),
+        Ok(None) => return Some(format!("container {name} is gone: somebody else removed it")),
+        Err(error) => return Some(format!("the container engine is in trouble: {error}")),
+    };
+    let log = engine.log_end(name, LOG_LINES).await;
+    explain(&state, memory_kills, &log)
+}
+
+/// Puts state and log into words.
+fn explain(state: &ContainerState, memory_kills: u64, log: &str) -> Option<String> {
+    let running = state.running.unwrap_or(false);
+    let mut words = Vec::new();
+    if state.oom_killed.unwrap_or(false) || memory_kills > 0 {
+        words.push(
+            "out of memory: the kernel killed a process of the server (oom), its memory limit was reached"
+                .to_owned(),
+        );
+    }
+    if small_shared_memory(log) {
+        words.push("/dev/shm is too small; raise limits.shared_memory of the environment".to_owned());
+    }
+    if !running {
+        let code = state.exit_code.unwrap_or_default();
+        let mut end = format!("the container has ended with exit code {code}");
+        if let Some(error) = state.error.as_deref().filter(|error| !error.is_empty()) {
+            end = format!("{end} ({error})");
+        }
+        words.push(end);
+    }
+    if words.is_empty() {
+        return None;
+    }
+    let lines: Vec<&str> = log.lines().collect();
+    let shown = lines[lines.len().saturating_sub(SHOWN_LINES)..].join("\n");
+    Some(format!("{}; the end of its log:\n{shown}", words.join("; ")))
+}
+
+/// PostgreSQL words it as a full disk.
+fn small_shared_memory(log: &str) -> bool {
+    log.lines().any(|line| {
+        line.contains("could not resize shared memory segment") && line.contains("No space left on device")
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn state(running: bool, code: i64, oom: bool) -> ContainerState {
+        ContainerState {
+            running: Some(running),
+            exit_code: Some(code),
+            oom_killed: Some(oom),
+            ..ContainerState::default()
+        }
+    }
+
+    #[test]
+    fn a_healthy_server_has_no_diagnosis() {
+        assert_eq!(explain(&state(true, 0, false), 0, "LOG:  ready"), None);
+    }
+
+    #[test]
+    fn causes_are_named_before_the_log() {
+        let killed = explain(&state(false, 137, true), 0, "a\nb").expect("trouble");
+        assert!(killed.starts_with("out of memory"), "{killed}");
+        assert!(killed.contains("exit code 137") && killed.ends_with("a\nb"), "{killed}");
+        let backend = explain(&state(true, 0, false), 2, "").expect("trouble");
+        assert!(backend.starts_with("out of memory"), "{backend}");
+    }
+
+    #[test]
+    fn a_small_shared_memory_is_recognised() {
+        let log = "ERROR:  could not resize shared memory segment \"/PostgreSQL.1\" to 8 bytes: No space left on device";
+        let words = explain(&state(true, 0, false), 0, log).expect("trouble");
+        assert!(words.starts_with("/dev/shm is too small"), "{words}");
+    }
+}

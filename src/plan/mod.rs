@@ -1,0 +1,11 @@
+//! Which trials are run, in which order, and what they will take: pure, and lazy enough for millions.
+
+mod estimate;
+mod order;
+mod rates;
+mod shuffle;
+mod width;
+
+pub use estimate::{Estimate, estimate};
+pub use order::{MAX_TREATMENTS, MAX_TRIALS, Plan, PlanError};
+pub use width::{Width, column_width, index_entry_bytes, row_bytes, smallest_row_bytes, text_row_bytes};

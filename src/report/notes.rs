@@ -1,0 +1,132 @@
+//! The small print: what the numbers are, and what they must not be taken for.
+
+use crate::compare::{MIN_BLOCKS, Metric, StepSummary, Summary};
+
+/// Sentences below the tables.
+pub(super) fn notes(summary: &Summary, steps: &[&StepSummary], left_out: &[&str]) -> Vec<String> {
+    let mut notes = vec![counts(summary)];
+    if steps.is_empty() {
+        notes.push("No step was measured.".to_owned());
+        return notes;
+    }
+    notes
+        .push("Numbers are medians over valid trials, n of them; spread is (max - min) / median.".to_owned());
+    notes.extend(end_points(steps));
+    if steps.iter().any(|step| !step.contrasts.is_empty()) {
+        notes.push(
+            "Times as fast: geometric mean of ratios between trials of one block that differ only in that factor; above 1 is \
+             faster. The interval is Student's t over blocks."
+                .to_owned(),
+        );
+        notes.extend(verdict(summary, steps));
+        notes.extend(interactions(steps));
+    }
+    notes.extend(missing_pairs(steps));
+    notes.extend(invalid(steps));
+    notes.extend(not_durable(steps));
+    if !left_out.is_empty() {
+        notes.push(format!("Not shown, but in measurements.parquet: {}.", left_out.join(", ")));
+    }
+    notes
+}
+
+fn counts(summary: &Summary) -> String {
+    let not_ok =
+        summary.not_ok.iter().map(|(outcome, count)| format!("{count} {outcome}")).collect::<Vec<_>>();
+    let not_ok =
+        if not_ok.is_empty() { "all ok".to_owned() } else { format!("not ok: {}", not_ok.join(", ")) };
+    format!("{} in {}; {not_ok}.", plural(summary.trials, "trial"), plural(summary.blocks, "block"))
+}
+
+fn end_points(steps: &[&StepSummary]) -> Option<String> {
+    let has = |kind: &str| steps.iter().any(|step| step.kind == kind);
+    let mut points = Vec::new();
+    if has("load") {
+        points.push("a load's clock stops when the server acknowledged the last COMMIT");
+    }
+    if steps.iter().any(|step| step.cells.iter().any(|cell| cell.durable_seconds.is_some())) {
+        points.push("to durable adds the CHECKPOINT after it");
+    }
+    if has("read") {
+        points.push("a read's clock stops at its last row");
+    }
+    if steps.iter().any(|step| step.metric == Metric::Seconds) {
+        points.push("times are those of all statements of the step");
+    }
+    let (first, rest) = points.split_first()?;
+    let text = std::iter::once(capitalised(first)).chain(rest.iter().map(|point| (*point).to_owned()));
+    Some(format!("{}.", text.collect::<Vec<_>>().join("; ")))
+}
+
+fn verdict(summary: &Summary, steps: &[&StepSummary]) -> Option<String> {
+    let contrasts = steps.iter().flat_map(|step| &step.contrasts).flat_map(|contrast| &contrast.levels);
+    let within =
+        contrasts.clone().filter_map(|contrast| contrast.within.as_ref()).flat_map(|within| &within.levels);
+    let fewest =
+        contrasts.chain(within.map(|(_, contrast)| contrast)).map(|contrast| contrast.blocks).min()?;
+    let missing = MIN_BLOCKS.saturating_sub(fewest);
+    let usable = if fewest < summary.blocks { "usable " } else { "" };
+    (missing > 0).then(|| {
+        format!(
+            "Exploratory: no verdict under {MIN_BLOCKS} blocks; {} missing for all lines ({fewest} {usable}of {MIN_BLOCKS}).",
+            if missing == 1 { "1 is".to_owned() } else { format!("{missing} are") }
+        )
+    })
+}
+
+fn interactions(steps: &[&StepSummary]) -> Option<String> {
+    let contrasts = steps.iter().flat_map(|step| &step.contrasts);
+    let mut factors: Vec<String> = contrasts
+        .flat_map(|contrast| {
+            let within = contrast.levels.iter().filter_map(|level| level.within.as_ref());
+            within.map(|within| format!("{} by {}", contrast.factor, within.factor))
+        })
+        .collect();
+    factors.sort_unstable();
+    factors.dedup();
+    (!factors.is_empty()).then(|| {
+        format!("Effects differ by more than 10 % within another factor ({}): read the lines that begin with a dash, not the average.", factors.join(", "))
+    })
+}
+
+fn missing_pairs(steps: &[&StepSummary]) -> Option<String> {
+    let contrasts = steps.iter().flat_map(|step| &step.contrasts).flat_map(|contrast| &contrast.levels);
+    let (pairs, missing) = contrasts.fold((0, 0), |(pairs, missing), contrast| {
+        (pairs + contrast.pairs, missing + contrast.pairs_missing)
+    });
+    (missing > 0)
+        .then(|| format!("{missing} of {} pairs are missing because one side is not valid.", pairs + missing))
+}
+
+fn invalid(steps: &[&StepSummary]) -> Option<String> {
+    let cells = steps.iter().flat_map(|step| &step.cells);
+    let any = cells.filter(|cell| cell.invalid > 0).count();
+    (any > 0).then(|| {
+        "Trials that failed or tripped a guard are counted with their reasons and never averaged.".to_owned()
+    })
+}
+
+fn not_durable(steps: &[&StepSummary]) -> Option<String> {
+    let cells = steps.iter().flat_map(|step| &step.cells);
+    let mut treatments: Vec<&str> =
+        cells.filter(|c| c.durable == Some(false)).map(|c| c.treatment.as_str()).collect();
+    treatments.sort_unstable();
+    treatments.dedup();
+    let named = match treatments.as_slice() {
+        [] => return None,
+        few if few.len() <= 3 => few.join("; "),
+        many => format!("{} treatments, among them {}", many.len(), many[0]),
+    };
+    Some(format!(
+        "NOT DURABLE (fsync, full_page_writes or synchronous_commit off, or storage in memory): {named}."
+    ))
+}
+
+fn plural(count: usize, noun: &str) -> String {
+    if count == 1 { format!("1 {noun}") } else { format!("{count} {noun}s") }
+}
+
+fn capitalised(text: &str) -> String {
+    let mut characters = text.chars();
+    characters.next().map_or_else(String::new, |first| first.to_uppercase().chain(characters).collect())
+}

@@ -1,0 +1,74 @@
+//! Rows so far, by client, at intervals: the time series of a step.
+
+use std::time::{Duration, Instant};
+
+use tokio::task::JoinHandle;
+
+use crate::engine::postgres::work::Progress;
+use crate::model::Sample;
+
+/// First interval; doubled, and every second point dropped, whenever a step has more than [`MOST`] points.
+const INTERVAL: Duration = Duration::from_millis(250);
+/// Points kept per step.
+const MOST: usize = 480;
+
+/// Samples the progress of a step until it is finished.
+pub(super) struct Sampler {
+    task: JoinHandle<()>,
+    points: std::sync::Arc<std::sync::Mutex<Vec<(f64, Vec<u64>)>>>,
+    progress: Progress,
+    start: Instant,
+}
+
+impl Sampler {
+    pub(super) fn start(progress: &Progress, start: Instant) -> Self {
+        let points = std::sync::Arc::new(std::sync::Mutex::new(Vec::new()));
+        let task = tokio::spawn(sample(progress.clone(), start, std::sync::Arc::clone(&points)));
+        Self { task, points, progress: progress.clone(), start }
+    }
+
+    /// Ends sampling with one last point and returns the series.
+    pub(super) fn finish(&self, step_index: u32, step: &str) -> Vec<Sample> {
+        self.task.abort();
+        let last = (self.start.elapsed().as_secs_f64(), self.progress.rows());
+        let mut points = std::mem::take(&mut *self.points.lock().expect("no holder panics"));
+        points.push(last);
+        let by_client = |(elapsed_seconds, rows): (f64, Vec<u64>)| {
+            rows.into_iter().enumerate().map(move |(client, rows)| Sample {
+                step_index,
+                step: step.to_owned(),
+                client: u32::try_from(client).unwrap_or(u32::MAX),
+                elapsed_seconds,
+                rows,
+            })
+        };
+        points.into_iter().flat_map(by_client).collect()
+    }
+}
+
+impl Drop for Sampler {
+    fn drop(&mut self) {
+        self.task.abort();
+    }
+}
+
+async fn sample(
+    progress: Progress,
+    start: Instant,
+    points: std::sync::Arc<std::sync::Mutex<Vec<(f64, Vec<u64>)>>>,
+) {
+    let mut interval = INTERVAL;
+    loop {
+        tokio::time::sleep(interval).await;
+        let mut points = points.lock().expect("no holder panics");
+        points.push((start.elapsed().as_secs_f64(), progress.rows()));
+        if points.len() > MOST {
+            let mut keep = false;
+            points.retain(|_| {
+                keep = !keep;
+                keep
+            });
+            interval *= 2;
+        }
+    }
+}

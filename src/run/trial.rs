@@ -1,0 +1,254 @@
+//! One trial on one fresh server, from launch to removal. Errors become values: a failed trial is a record.
+
+use std::time::{Duration, Instant};
+
+use jiff::Timestamp;
+use tokio::sync::watch;
+
+use super::stage::Stage;
+use super::step::{Taken, run_step, verify_table};
+use super::{Expectations, Prepared};
+use crate::engine::postgres::load::WorkError;
+use crate::engine::postgres::{Role, Session};
+use crate::environment::{EnvironmentError, Instance, Launch};
+use crate::model::{Guard, Outcome, PlannedTrial, ServerFacts, Storage, TrialRecord};
+
+/// Longest time for launching or removing a server; providers have shorter deadlines of their own.
+const PROVIDER_DEADLINE: Duration = Duration::from_secs(180);
+
+/// What is asked for.
+pub(super) struct TrialRequest<'a> {
+    pub(super) run_id: &'a str,
+    pub(super) trial: &'a PlannedTrial,
+    pub(super) attempt: u32,
+    pub(super) prepared: &'a Prepared,
+}
+
+/// Runs the trial. Never fails: whatever goes wrong is in the record.
+pub(super) async fn run_trial(
+    request: TrialRequest<'_>,
+    expectations: &mut Expectations,
+    mut cancel: watch::Receiver<bool>,
+) -> TrialRecord {
+    let start = Instant::now();
+    let mut record = blank(&request);
+    match launch(&request).await {
+        Err(error) => {
+            record.outcome = Outcome::EnvironmentFault;
+            record.error = Some(error.to_string());
+        }
+        Ok(instance) => {
+            record.server_start_seconds = Some(start.elapsed().as_secs_f64());
+            let cancelled = tokio::select! {
+                () = play(&request, &instance, expectations, &mut record) => false,
+                () = cancellation(&mut cancel) => true,
+            };
+            if cancelled {
+                record.outcome = Outcome::Cancelled;
+                record.error = Some("ended by the user".to_owned());
+            }
+            remove(instance, &mut record).await;
+        }
+    }
+    record.seconds = start.elapsed().as_secs_f64();
+    record
+}
+
+fn blank(request: &TrialRequest<'_>) -> TrialRecord {
+    TrialRecord {
+        trial: request.trial.clone(),
+        attempt: request.attempt,
+        treatment: request.prepared.label.clone(),
+        factors: request.prepared.factors.clone(),
+        started_at: Timestamp::now(),
+        seconds: 0.0,
+        server_start_seconds: None,
+        server: None,
+        outcome: Outcome::Ok,
+        error: None,
+        error_sqlstate: None,
+        settings: Vec::new(),
+        measurements: Vec::new(),
+        samples: Vec::new(),
+    }
+}
+
+async fn launch(request: &TrialRequest<'_>) -> Result<Instance, EnvironmentError> {
+    let launch = Launch {
+        run_id: request.run_id.to_owned(),
+        trial: request.trial.number,
+        environment: request.prepared.bound.environment.clone(),
+    };
+    let started = tokio::time::timeout(PROVIDER_DEADLINE, request.prepared.provider.start(&launch)).await;
+    started.unwrap_or_else(|_| {
+        Err(EnvironmentError::NotReady { reason: format!("no answer within {PROVIDER_DEADLINE:?}") })
+    })
+}
+
+/// Ends when the user asked for the end. A closed channel means nobody can ask any more.
+async fn cancellation(cancel: &mut watch::Receiver<bool>) {
+    if cancel.wait_for(|asked| *asked).await.is_err() {
+        std::future::pending::<()>().await;
+    }
+}
+
+async fn remove(instance: Instance, record: &mut TrialRecord) {
+    let stopped = tokio::time::timeout(PROVIDER_DEADLINE, instance.running.stop()).await;
+    let error = match stopped {
+        Ok(Ok(())) => return,
+        Ok(Err(error)) => error.to_string(),
+        Err(_) => format!("the server could not be removed within {PROVIDER_DEADLINE:?}"),
+    };
+    if record.outcome == Outcome::Ok {
+        record.outcome = Outcome::EnvironmentFault;
+        record.error = Some(format!("after the last step: {error}"));
+    }
+}
+
+/// Everything between the server's first answer and its removal.
+async fn play(
+    request: &TrialRequest<'_>,
+    instance: &Instance,
+    expectations: &mut Expectations,
+    record: &mut TrialRecord,
+) {
+    let bound = &request.prepared.bound;
+    let stage = match Stage::open(instance, bound).await {
+        Ok(stage) => stage,
+        Err(error) => return failed(instance, &error, record).await,
+    };
+    record.settings.clone_from(&stage.report.settings);
+    record.server = Some(facts(&stage));
+    let mut later = Vec::new();
+    for (index, step) in bound.steps.iter().enumerate() {
+        let index = u32::try_from(index).expect("there are few steps");
+        let mut taken = Taken::of(step, index, &stage.tables);
+        let work = run_step(&stage, step, expectations, &mut taken);
+        let ended = tokio::time::timeout(step.timeout, work).await;
+        let go_on = conclude_step(instance, ended, step.timeout, &mut taken, record).await;
+        later.extend(taken.verify_later.map(|table| (record.measurements.len(), table)));
+        record.samples.append(&mut taken.samples);
+        record.measurements.push(taken.measurement);
+        if !go_on {
+            break;
+        }
+    }
+    if record.outcome == Outcome::Ok {
+        verify_at_end(&stage, &later, expectations, record).await;
+    }
+    guard_trial(&stage, record).await;
+}
+
+/// Sets the outcome of a step; true when the next step may run.
+async fn conclude_step(
+    instance: &Instance,
+    ended: Result<Result<(), WorkError>, tokio::time::error::Elapsed>,
+    timeout: Duration,
+    taken: &mut Taken,
+    record: &mut TrialRecord,
+) -> bool {
+    match ended {
+        Ok(Ok(())) => {
+            let measurement = &mut taken.measurement;
+            let wrong = [Guard::RowsWrong, Guard::ChecksumWrong];
+            if measurement.guards.iter().any(|guard| wrong.contains(guard)) {
+                measurement.outcome = Some(Outcome::Failed);
+                let error = measurement.error.get_or_insert_with(|| "the rows are not what the generator says".to_owned());
+                record.error = Some(format!("step {}: {error}", measurement.step));
+                record.outcome = Outcome::Failed;
+                return false;
+            }
+            measurement.outcome = Some(Outcome::Ok);
+            true
+        }
+        Ok(Err(error)) => {
+            failed(instance, &error, record).await;
+            taken.measurement.outcome = Some(record.outcome);
+            taken.measurement.error = record.error.clone();
+            record.error = record.error.take().map(|error| format!("step {}: {error}", taken.measurement.step));
+            false
+        }
+        Err(_) => {
+            record.outcome = Outcome::TimedOut;
+            let error = format!("step {} took longer than its timeout of {timeout:?}", taken.measurement.step);
+            taken.measurement.outcome = Some(Outcome::TimedOut);
+            taken.measurement.error = Some(error.clone());
+            record.error = Some(error);
+            false
+        }
+    }
+}
+
+/// An error of the work: the server's refusal, or the end of the server, which the provider can explain.
+async fn failed(instance: &Instance, error: &WorkError, record: &mut TrialRecord) {
+    record.outcome = Outcome::Failed;
+    record.error_sqlstate = error.sqlstate();
+    let mut text = error.to_string();
+    if record.error_sqlstate.is_none() {
+        if let Some(diagnosis) = instance.running.diagnose().await {
+            record.outcome = Outcome::EnvironmentFault;
+            text = format!("{text}\n{diagnosis}");
+        }
+    }
+    record.error = Some(text);
+}
+
+async fn verify_at_end(
+    stage: &Stage<'_>,
+    later: &[(usize, usize)],
+    expectations: &mut Expectations,
+    record: &mut TrialRecord,
+) {
+    for (place, table) in later {
+        let measurement = &mut record.measurements[*place];
+        let verified = verify_table(stage, *table, expectations, measurement).await;
+        if let Err(error) = verified {
+            measurement.outcome = Some(Outcome::Failed);
+            measurement.error = Some(format!("cannot verify: {error}"));
+        }
+        if measurement.outcome == Some(Outcome::Failed) {
+            record.outcome = Outcome::Failed;
+            let error = measurement.error.as_deref().unwrap_or("not verified");
+            record.error = Some(format!("step {}: {error}", measurement.step));
+        }
+    }
+}
+
+/// Guards that concern the whole trial go onto each of its measurements.
+async fn guard_trial(stage: &Stage<'_>, record: &mut TrialRecord) {
+    let mut guards = Vec::new();
+    if record.settings.iter().any(|setting| !setting.in_force) {
+        guards.push(Guard::SettingNotInForce);
+    }
+    if restarted(stage).await {
+        guards.push(Guard::ServerRestarted);
+    }
+    for measurement in &mut record.measurements {
+        measurement.guards.extend(&guards);
+        measurement.guards.sort_unstable();
+        measurement.guards.dedup();
+    }
+}
+
+/// Whether another postmaster answers now, or none. Asked on a new connection: the old one may be dead.
+async fn restarted(stage: &Stage<'_>) -> bool {
+    let Ok(session) = Session::open(&stage.instance.endpoint, Role::Admin).await else { return true };
+    let answer = session.client.query_one("SELECT pg_postmaster_start_time()::text", &[]).await;
+    answer.map_or(true, |row| row.get::<_, String>(0) != stage.report.postmaster_start)
+}
+
+fn facts(stage: &Stage<'_>) -> ServerFacts {
+    let facts = &stage.instance.facts;
+    let environment = &stage.bound.environment;
+    ServerFacts {
+        backend: facts.backend,
+        environment: environment.name.clone(),
+        version_num: stage.report.version_num,
+        identity: facts.identity.clone(),
+        fresh: facts.fresh.clone(),
+        storage: facts.storage.clone(),
+        connection: facts.connection.clone(),
+        cpuset: facts.cpuset.clone(),
+        durable: stage.report.durable && environment.storage != Storage::Tmpfs && facts.storage != "tmpfs",
+    }
+}

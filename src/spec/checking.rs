@@ -1,0 +1,137 @@
+//! Every treatment, bound and checked before the first server starts.
+
+use crate::model::{Design, Treatment};
+use crate::spec::check::{Finding, check_trial};
+use crate::spec::design::{count, treatments};
+use crate::spec::diagnostic::{Diagnostic, Diagnostics};
+use crate::spec::experiment::{Bound, Spec};
+use crate::spec::tree::Place;
+
+/// Up to so many treatments, every one is looked at.
+const EXHAUSTIVE: u64 = 4096;
+/// Above, so many are drawn besides those that show every level.
+const SAMPLE: usize = 512;
+
+/// What was looked at.
+#[derive(Debug, Clone, PartialEq, serde::Serialize)]
+pub struct CheckReport {
+    /// Treatments of the design.
+    pub treatments: u64,
+    /// Trials of all blocks.
+    pub trials: u64,
+    /// Treatments that were bound and checked.
+    pub checked: u64,
+    /// Whether these were all.
+    pub exhaustive: bool,
+    /// What is probably not meant.
+    pub warnings: Diagnostics,
+}
+
+impl std::fmt::Display for CheckReport {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        let plural = |count: u64| if count == 1 { "" } else { "s" };
+        write!(f, "{} treatment{}, {} trial{}", self.treatments, plural(self.treatments), self.trials, plural(self.trials))?;
+        if self.exhaustive {
+            f.write_str(", every treatment checked")
+        } else {
+            write!(f, ", {} treatments checked: every level at least once, and a seeded sample", self.checked)
+        }
+    }
+}
+
+impl Spec {
+    /// Binds every treatment (above 4,096 of them: each level, and a seeded sample) and applies every rule.
+    ///
+    /// # Errors
+    /// All mistakes; those of some treatments only say of which.
+    pub fn check_all(&self) -> Result<CheckReport, Diagnostics> {
+        let mut found = Diagnostics::default();
+        let (treatment_count, trials) = match count(&self.design) {
+            Ok(counts) => counts,
+            Err(message) => return Err(self.tree.problem("design", message).into()),
+        };
+        let exhaustive = treatment_count <= EXHAUSTIVE;
+        let chosen: Vec<Treatment> =
+            if exhaustive { treatments(&self.design).collect() } else { sample(&self.design) };
+        for treatment in &chosen {
+            found.extend_for(treatment, self.check_one(treatment));
+        }
+        found.name_treatments(&self.design, &chosen);
+        found.sort(&self.tree.place.source.name);
+        if found.has_errors() {
+            return Err(found);
+        }
+        let mut warnings = self.warnings.clone();
+        warnings.extend(found);
+        Ok(CheckReport { treatments: treatment_count, trials, checked: chosen.len() as u64, exhaustive, warnings })
+    }
+
+    fn check_one(&self, treatment: &Treatment) -> Diagnostics {
+        let mut found = Diagnostics::default();
+        if let Some(bound) = self.bind_into(treatment, &mut found) {
+            for finding in check_trial(&bound.trial) {
+                found.push(self.place_finding(finding, &bound));
+            }
+        }
+        found
+    }
+
+    /// A finding with the place of what it points to: in the experiment, or else in the environment file.
+    fn place_finding(&self, finding: Finding, bound: &Bound) -> Diagnostic {
+        let mut problem = Diagnostic::new(self.locate(&finding.pointer, bound), finding.message).maybe_hint(finding.hint);
+        problem.expected = finding.expected;
+        problem
+    }
+
+    fn locate(&self, pointer: &str, bound: &Bound) -> Place {
+        let (place, complete) = bound.tree.find_place(pointer);
+        if complete {
+            return place;
+        }
+        if let Some(path) = pointer.strip_prefix("server.").or_else(|| pointer.strip_prefix("environment.")) {
+            let (place, complete) = bound.environment.find_place(path);
+            if complete {
+                return place;
+            }
+        }
+        match self.tree.find_place(pointer) {
+            (place, true) => place,
+            _ => place,
+        }
+    }
+}
+
+/// One treatment for every level of every factor, and a seeded sample.
+fn sample(design: &Design) -> Vec<Treatment> {
+    let mut state = design.seed;
+    let mut random = move |below: usize| {
+        // SplitMix64 (Steele, Lea, Flood 2014), enough to choose treatments.
+        state = state.wrapping_add(0x9e37_79b9_7f4a_7c15);
+        let mut mixed = state;
+        mixed = (mixed ^ (mixed >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
+        mixed = (mixed ^ (mixed >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);
+        mixed ^= mixed >> 31;
+        usize::try_from(mixed % (below.max(1) as u64)).unwrap_or(0)
+    };
+    let counts: Vec<usize> = design.factors.iter().map(|factor| factor.levels.len()).collect();
+    let mut chosen: Vec<Treatment> = Vec::new();
+    let fixed = counts.iter().enumerate().flat_map(|(factor, count)| (0..*count).map(move |level| Some((factor, level))));
+    for wanted in fixed.take(EXHAUSTIVE as usize).chain(std::iter::repeat_n(None, SAMPLE)) {
+        // A level may be excluded together with most others; then a few tries are enough.
+        for _ in 0..8 {
+            let mut levels: Vec<usize> = counts.iter().map(|count| random(*count)).collect();
+            if let Some((factor, level)) = wanted {
+                levels[factor] = level;
+            }
+            let excluded = |pairs: &Vec<(usize, usize)>| pairs.iter().all(|(factor, level)| levels[*factor] == *level);
+            if !design.exclude.iter().any(excluded) {
+                chosen.push(Treatment { levels });
+                break;
+            }
+        }
+    }
+    chosen.extend(design.include.iter().take(SAMPLE).cloned());
+    chosen.sort();
+    chosen.dedup();
+    chosen
+}

@@ -1,0 +1,420 @@
+//! A column's `values` entry, checked against the column's type, into a generator.
+
+use crate::model::{ColumnType, Generator, Scalar, TemplatePart, TextShape};
+use crate::spec::diagnostic::Diagnostics;
+use crate::spec::fits::{check_number, fits, is_text, number_range, type_name};
+use crate::spec::row_template::{Piece, longest, split};
+use crate::spec::template::{Names, Templates};
+use crate::spec::tree::Node;
+use crate::spec::wire::values::{ChoiceFile, GeneratorFile, SequenceFile, ShapeFile, UuidWord, ValueFile};
+
+/// Unix time in milliseconds of 2024-01-01, where generated times begin.
+const FIRST_MS: u64 = 1_704_067_200_000;
+/// Longest generated text or bytes.
+const MAX_LENGTH: u32 = 100_000_000;
+/// All generators, for messages.
+const GENERATORS: &str = "one of `constant`, `sequence`, `shuffle`, `uniform`, `zipf`, `normal`, `choice`, `template`, `text`, `bytes`, `uuid`, `array` or `object`";
+
+/// What a generator is made for.
+pub struct Target<'a> {
+    /// Rendered tree, for places.
+    pub tree: &'a Node,
+    /// Engine for the parts of a row template that are not about the row.
+    pub templates: &'a Templates,
+    /// Names of the treatment and the table.
+    pub names: &'a Names,
+    /// Rows of the table.
+    pub rows: u64,
+}
+
+type Made = Option<Generator>;
+
+impl Target<'_> {
+    /// The generator at `path` for a type, and the share of nulls.
+    pub fn make(&self, value: &ValueFile, kind: &ColumnType, path: &str, found: &mut Diagnostics) -> Option<(Generator, f64)> {
+        match value {
+            ValueFile::Constant(Scalar::Null) => Some((Generator::Constant(Scalar::Null), 1.0)),
+            ValueFile::Constant(value) => {
+                let constant = self.scalar(value, kind, path, found)?;
+                Some((Generator::Constant(constant), 0.0))
+            }
+            ValueFile::Made(file) => {
+                let nulls = file.nulls.map_or(0.0, |share| share.0);
+                let generator = self.one_of(file, kind, path, found)?;
+                Some((generator, nulls))
+            }
+        }
+    }
+
+    fn one_of(&self, file: &GeneratorFile, kind: &ColumnType, path: &str, found: &mut Diagnostics) -> Made {
+        let given = given(file);
+        match given.as_slice() {
+            [] if file.nulls.is_some() => Some(plausible(kind, false)),
+            [name] => self.named(name, file, kind, &format!("{path}.{name}"), found),
+            [] => {
+                found.push(self.tree.problem(path, "no generator is named here").expected(GENERATORS));
+                None
+            }
+            several => {
+                let message = format!("several generators are named here: {}", several.join(", "));
+                found.push(self.tree.problem(path, message).expected("exactly one generator, and optionally `nulls`"));
+                None
+            }
+        }
+    }
+
+    fn named(&self, name: &str, file: &GeneratorFile, kind: &ColumnType, path: &str, found: &mut Diagnostics) -> Made {
+        if !suits(name, kind) {
+            let message = format!("`{name}` cannot make values of type {}", type_name(kind));
+            let problem = self.tree.problem(path, message).expected(suitable(kind));
+            found.push(problem.maybe_hint(other_generator(name, kind)));
+            return None;
+        }
+        match name {
+            "constant" => {
+                let value = &file.constant.as_ref()?.0;
+                self.scalar(value, kind, path, found).map(Generator::Constant)
+            }
+            "sequence" => self.sequence(file.sequence.as_ref()?, kind, path, found),
+            "shuffle" => {
+                let start = file.shuffle.as_ref()?.start.as_ref().map_or(Scalar::Int(1), |start| start.0.clone());
+                let start = self.scalar(&start, kind, &format!("{path}.start"), found)?;
+                self.last_fits(&start, 1.0, kind, path, found).then_some(Generator::Shuffle { start })
+            }
+            "uniform" => {
+                let bounds = file.uniform.as_ref()?;
+                let min = self.scalar(&bounds.min.0, kind, &format!("{path}.min"), found);
+                let max = self.scalar(&bounds.max.0, kind, &format!("{path}.max"), found);
+                self.ordered(min?, max?, path, found)
+            }
+            "zipf" => {
+                let zipf = file.zipf.as_ref()?;
+                let (start, exponent) = (zipf.start.unwrap_or(1), zipf.exponent.unwrap_or(1.0));
+                let last = i128::from(start) + i128::from(zipf.n.0) - 1;
+                let range = number_range(kind);
+                if zipf.n.0 == 0 || !(exponent > 0.0 && exponent.is_finite()) {
+                    found.push(self.tree.problem(path, "zipf needs `n` of at least 1 and an exponent greater than 0"));
+                    return None;
+                }
+                if range.is_some_and(|(min, max)| i128::from(start) < min || last > max) {
+                    let message = format!("zipf gives values from {start} to {last}, which do not fit into {}", type_name(kind));
+                    found.push(self.tree.problem(path, message));
+                    return None;
+                }
+                Some(Generator::Zipf { start, n: zipf.n.0, exponent })
+            }
+            "normal" => {
+                let normal = file.normal.as_ref()?;
+                if normal.deviation < 0.0 {
+                    found.push(self.tree.problem(&format!("{path}.deviation"), "a deviation cannot be negative"));
+                    return None;
+                }
+                Some(Generator::Normal { mean: normal.mean, deviation: normal.deviation })
+            }
+            "choice" => self.choice(file.choice.as_ref()?, kind, path, found),
+            "template" => self.template(file.template.as_ref()?, kind, path, found),
+            "text" => self.shape(file.text.as_ref()?, kind, path, found),
+            "bytes" => self.shape(file.bytes.as_ref()?, kind, path, found),
+            "uuid" => Some(match file.uuid? {
+                UuidWord::V4 => Generator::UuidV4,
+                UuidWord::V7 => Generator::UuidV7 { start_ms: FIRST_MS },
+            }),
+            "array" => {
+                let array = file.array.as_ref()?;
+                let ColumnType::Array(element) = kind else { return None };
+                let element = self.inner(&array.of, element, &format!("{path}.of"), found)?;
+                Some(Generator::Array { min: array.length.min, max: array.length.max, element: Box::new(element) })
+            }
+            _ => {
+                let object = file.object.as_ref()?;
+                let fields = object.iter().map(|(key, value)| {
+                    let kind = kind_of(value);
+                    let made = self.inner(value, &kind, &format!("{path}.{key}"), found);
+                    made.map(|generator| (key.clone(), kind, generator))
+                });
+                fields.collect::<Vec<_>>().into_iter().collect::<Option<_>>().map(Generator::Object)
+            }
+        }
+    }
+
+    /// A generator inside an array or object, where there are no nulls.
+    fn inner(&self, value: &ValueFile, kind: &ColumnType, path: &str, found: &mut Diagnostics) -> Made {
+        let (generator, nulls) = self.make(value, kind, path, found)?;
+        if nulls > 0.0 && !matches!(generator, Generator::Constant(Scalar::Null)) {
+            found.push(self.tree.problem(&format!("{path}.nulls"), "nulls are possible for whole columns only"));
+            return None;
+        }
+        Some(generator)
+    }
+
+    fn scalar(&self, value: &Scalar, kind: &ColumnType, path: &str, found: &mut Diagnostics) -> Option<Scalar> {
+        match fits(value, kind) {
+            Ok(value) => Some(value),
+            Err((message, expected)) => {
+                found.push(self.tree.problem(path, message).expected(expected));
+                None
+            }
+        }
+    }
+
+    fn sequence(&self, file: &SequenceFile, kind: &ColumnType, path: &str, found: &mut Diagnostics) -> Made {
+        let step = file.step.unwrap_or(1.0);
+        if step == 0.0 || !step.is_finite() {
+            let problem = self.tree.problem(&format!("{path}.step"), "a sequence with step 0 does not move");
+            found.push(problem.hint("write the value alone for a constant"));
+            return None;
+        }
+        if number_range(kind).is_some() && step.fract() != 0.0 {
+            let message = format!("a step of {step} does not give whole numbers for type {}", type_name(kind));
+            found.push(self.tree.problem(&format!("{path}.step"), message));
+            return None;
+        }
+        let start = file.start.as_ref().map_or_else(|| first_of(kind), |start| start.0.clone());
+        let start = self.scalar(&start, kind, &format!("{path}.start"), found)?;
+        self.last_fits(&start, step, kind, path, found).then_some(Generator::Sequence { start, step })
+    }
+
+    /// Whether the last of `rows` values still fits into the type.
+    fn last_fits(&self, start: &Scalar, step: f64, kind: &ColumnType, path: &str, found: &mut Diagnostics) -> bool {
+        let Err(message) = check_number(start, step, self.rows, kind) else { return true };
+        found.push(self.tree.problem(path, message).hint("start lower, load fewer rows, or declare a wider type"));
+        false
+    }
+
+    fn ordered(&self, min: Scalar, max: Scalar, path: &str, found: &mut Diagnostics) -> Made {
+        let wrong = match (&min, &max) {
+            (Scalar::Int(min), Scalar::Int(max)) => min > max,
+            (Scalar::Text(min), Scalar::Text(max)) => match (min.parse::<f64>(), max.parse::<f64>()) {
+                (Ok(min), Ok(max)) => min > max,
+                // Dates and times were brought to one spelling that sorts as text.
+                _ => min > max,
+            },
+            _ => match (min.to_string().parse::<f64>(), max.to_string().parse::<f64>()) {
+                (Ok(min), Ok(max)) => min > max,
+                _ => false,
+            },
+        };
+        if wrong {
+            let message = format!("min {min} is greater than max {max}");
+            found.push(self.tree.problem(&format!("{path}.min"), message));
+            return None;
+        }
+        Some(Generator::Uniform { min, max })
+    }
+
+    fn choice(&self, file: &ChoiceFile, kind: &ColumnType, path: &str, found: &mut Diagnostics) -> Made {
+        if file.values.is_empty() {
+            found.push(self.tree.problem(path, "there is nothing to choose from").hint("list at least one value"));
+            return None;
+        }
+        let weighted = !file.weights.is_empty();
+        let mut values = Vec::new();
+        for (index, value) in file.values.iter().enumerate() {
+            let path = if weighted { path.to_owned() } else { format!("{path}.{index}") };
+            values.push(self.scalar(value, kind, &path, found));
+        }
+        if let Some(weight) = file.weights.iter().find(|weight| !(weight.is_finite() && **weight > 0.0)) {
+            found.push(self.tree.problem(path, format!("the weight {weight} is not greater than 0")));
+            return None;
+        }
+        let values = values.into_iter().collect::<Option<_>>()?;
+        Some(Generator::Choice { values, weights: file.weights.clone() })
+    }
+
+    fn template(&self, text: &str, kind: &ColumnType, path: &str, found: &mut Diagnostics) -> Made {
+        let place = self.tree.find(path).map_or_else(|| self.tree.find_place(path).0, |node| node.place.clone());
+        let pieces = match split(text) {
+            Ok(pieces) => pieces,
+            Err(problem) => {
+                let place = place.narrow(text, problem.offset + 2, &problem.expression);
+                found.push(
+                    crate::spec::diagnostic::Diagnostic::new(place, problem.message)
+                        .expected("`row` with `//`, then `%`, then `*`, then `+` or `-`, and whole numbers; at the end perhaps `| pad(8)`"),
+                );
+                return None;
+            }
+        };
+        let mut parts = Vec::new();
+        for piece in pieces {
+            match piece {
+                Piece::Row(part) => parts.push(part),
+                Piece::Engine(_, text) => {
+                    let rendered = self.templates.render_text(&text, &place, self.names, found)?;
+                    parts.push(TemplatePart::Text(rendered));
+                }
+            }
+        }
+        let longest: usize = parts.iter().map(|part| longest(part, self.rows)).sum();
+        if let Some(max) = max_length(kind).filter(|max| longest > *max as usize) {
+            let message = format!("the template gives up to {longest} characters, {} holds {max}", type_name(kind));
+            found.push(self.tree.problem(path, message).hint("shorten the template or widen the column"));
+            return None;
+        }
+        Some(Generator::Template(parts))
+    }
+
+    fn shape(&self, file: &ShapeFile, kind: &ColumnType, path: &str, found: &mut Diagnostics) -> Made {
+        let longest = max_length(kind).unwrap_or(MAX_LENGTH);
+        if file.length.max > longest {
+            let message = format!("a length of {} does not fit into {}", file.length.max, type_name(kind));
+            let path = format!("{path}.length");
+            found.push(self.tree.problem(&path, message).expected(format!("at most {longest}")));
+            return None;
+        }
+        Some(Generator::Random(TextShape {
+            min_length: file.length.min,
+            max_length: file.length.max,
+            compressibility: file.compressibility.map_or(0.0, |share| share.0),
+        }))
+    }
+}
+
+/// Names of the generators that are given.
+fn given(file: &GeneratorFile) -> Vec<&'static str> {
+    let all = [
+        ("constant", file.constant.is_some()),
+        ("sequence", file.sequence.is_some()),
+        ("shuffle", file.shuffle.is_some()),
+        ("uniform", file.uniform.is_some()),
+        ("zipf", file.zipf.is_some()),
+        ("normal", file.normal.is_some()),
+        ("choice", file.choice.is_some()),
+        ("template", file.template.is_some()),
+        ("text", file.text.is_some()),
+        ("bytes", file.bytes.is_some()),
+        ("uuid", file.uuid.is_some()),
+        ("array", file.array.is_some()),
+        ("object", file.object.is_some()),
+    ];
+    all.into_iter().filter(|(_, given)| *given).map(|(name, _)| name).collect()
+}
+
+/// Generators that can make values of a type, besides `constant`.
+fn makers(kind: &ColumnType) -> &'static [&'static str] {
+    match kind {
+        ColumnType::Bool => &["choice"],
+        ColumnType::Int2 | ColumnType::Int4 | ColumnType::Int8 => {
+            &["sequence", "shuffle", "uniform", "zipf", "normal", "choice"]
+        }
+        ColumnType::Float4 | ColumnType::Float8 | ColumnType::Numeric { .. } => {
+            &["sequence", "uniform", "normal", "choice"]
+        }
+        ColumnType::Text | ColumnType::Varchar(_) | ColumnType::Char(_) => &["template", "text", "choice"],
+        ColumnType::Bytea => &["bytes", "choice"],
+        ColumnType::Date | ColumnType::Timestamp | ColumnType::Timestamptz => &["sequence", "uniform", "choice"],
+        ColumnType::Uuid => &["uuid", "choice"],
+        ColumnType::Jsonb | ColumnType::Json => &["object", "choice"],
+        ColumnType::Array(_) => &["array"],
+    }
+}
+
+fn suits(name: &str, kind: &ColumnType) -> bool {
+    makers(kind).contains(&name) || (name == "constant" && !matches!(kind, ColumnType::Array(_)))
+}
+
+fn suitable(kind: &ColumnType) -> String {
+    crate::spec::suggest::one_of(makers(kind).iter().copied())
+}
+
+fn other_generator(name: &str, kind: &ColumnType) -> Option<String> {
+    match (name, kind) {
+        ("sequence" | "shuffle", kind) if is_text(kind) => Some("write `{template: \"{{ row }}\"}` for numbered texts".to_owned()),
+        ("text", ColumnType::Bytea) => Some("write `bytes` instead of `text`".to_owned()),
+        ("bytes", kind) if is_text(kind) => Some("write `text` instead of `bytes`".to_owned()),
+        _ => None,
+    }
+}
+
+fn max_length(kind: &ColumnType) -> Option<u32> {
+    match kind {
+        ColumnType::Varchar(length) => *length,
+        ColumnType::Char(length) => Some(*length),
+        _ => None,
+    }
+}
+
+/// Where a sequence starts without a word about it.
+fn first_of(kind: &ColumnType) -> Scalar {
+    match kind {
+        ColumnType::Date => Scalar::Text("2024-01-01".to_owned()),
+        ColumnType::Timestamp => Scalar::Text("2024-01-01T00:00:00".to_owned()),
+        ColumnType::Timestamptz => Scalar::Text("2024-01-01T00:00:00Z".to_owned()),
+        _ => Scalar::Int(1),
+    }
+}
+
+/// The generator of a column that is not named: a sequence for a primary key (`key`), else values of the
+/// type that neither compress to nothing nor repeat.
+#[must_use]
+pub fn plausible(kind: &ColumnType, key: bool) -> Generator {
+    let uniform = |min: i64, max: i64| Generator::Uniform { min: Scalar::Int(min), max: Scalar::Int(max) };
+    let shape = |min: u32, max: u32| {
+        Generator::Random(TextShape { min_length: min, max_length: max, compressibility: 0.0 })
+    };
+    match kind {
+        ColumnType::Int2 | ColumnType::Int4 | ColumnType::Int8 if key => {
+            Generator::Sequence { start: Scalar::Int(1), step: 1.0 }
+        }
+        ColumnType::Bool => {
+            Generator::Choice { values: vec![Scalar::Bool(true), Scalar::Bool(false)], weights: Vec::new() }
+        }
+        ColumnType::Int2 => uniform(0, 9_999),
+        ColumnType::Int4 => uniform(0, 999_999),
+        ColumnType::Int8 => uniform(0, 999_999_999),
+        ColumnType::Float4 | ColumnType::Float8 => {
+            Generator::Uniform { min: Scalar::Float(0.0), max: Scalar::Float(1.0) }
+        }
+        ColumnType::Numeric { precision, scale } => {
+            let digits = precision.map_or(4, |precision| precision.saturating_sub(*scale).min(4));
+            uniform(0, 10_i64.pow(digits) - 1)
+        }
+        ColumnType::Varchar(Some(length)) => shape(16.min(*length), 32.min(*length)),
+        ColumnType::Text | ColumnType::Varchar(None) | ColumnType::Bytea => shape(16, 32),
+        ColumnType::Char(length) => shape(*length, *length),
+        ColumnType::Date => Generator::Uniform {
+            min: first_of(kind),
+            max: Scalar::Text("2024-12-31".to_owned()),
+        },
+        ColumnType::Timestamp | ColumnType::Timestamptz => Generator::Sequence { start: first_of(kind), step: 1.0 },
+        ColumnType::Uuid => Generator::UuidV4,
+        ColumnType::Jsonb | ColumnType::Json => Generator::Object(vec![
+            ("id".to_owned(), ColumnType::Int8, plausible(&ColumnType::Int8, true)),
+            ("name".to_owned(), ColumnType::Text, shape(8, 16)),
+        ]),
+        ColumnType::Array(element) => Generator::Array { min: 3, max: 3, element: Box::new(plausible(element, false)) },
+    }
+}
+
+/// The type that a value inside a JSON object has, read from its generator.
+fn kind_of(value: &ValueFile) -> ColumnType {
+    let of_scalar = |value: &Scalar| match value {
+        Scalar::Bool(_) => ColumnType::Bool,
+        Scalar::Int(_) => ColumnType::Int8,
+        Scalar::Float(_) => ColumnType::Float8,
+        Scalar::Null | Scalar::Text(_) => ColumnType::Text,
+    };
+    let file = match value {
+        ValueFile::Constant(value) => return of_scalar(value),
+        ValueFile::Made(file) => file,
+    };
+    if let Some(constant) = &file.constant {
+        return of_scalar(&constant.0);
+    }
+    if let Some(uniform) = &file.uniform {
+        return of_scalar(&uniform.min.0);
+    }
+    if let Some(choice) = &file.choice {
+        return choice.values.first().map_or(ColumnType::Text, of_scalar);
+    }
+    match given(file).first() {
+        Some(&("sequence" | "shuffle" | "zipf")) => ColumnType::Int8,
+        Some(&"normal") => ColumnType::Float8,
+        Some(&"uuid") => ColumnType::Uuid,
+        Some(&"object") => ColumnType::Jsonb,
+        Some(&"array") => {
+            let element = file.array.as_ref().map_or(ColumnType::Text, |array| kind_of(&array.of));
+            ColumnType::Array(Box::new(element))
+        }
+        _ => ColumnType::Text,
+    }
+}

@@ -1,0 +1,155 @@
+//! An environment file with an experiment's changes into the model's [`EnvironmentSpec`].
+
+use std::sync::Arc;
+
+use crate::model::{
+    Checksums, ConnectionPath, EnvironmentSpec, FreshMethod, InitOptions, Limits, Storage, VersionRange,
+};
+use crate::spec::bind::bind;
+use crate::spec::diagnostic::Diagnostics;
+use crate::spec::tree::{Node, Source};
+use crate::spec::wire::environment::{EngineWord, EnvironmentFile, InitFile, LimitsFile, ServerFile, StorageFile};
+use crate::spec::yaml::parse;
+
+/// Majors that loadlab knows.
+const SUPPORTED: (u32, u32) = (14, 18);
+
+/// An environment file, bound.
+pub struct EnvironmentAsWritten {
+    name: String,
+    tree: Node,
+    file: EnvironmentFile,
+}
+
+/// Reads an environment file.
+pub fn read(name: &str, source: &Arc<Source>, found: &mut Diagnostics) -> Option<EnvironmentAsWritten> {
+    let tree = match parse(source) {
+        Ok(tree) => tree,
+        Err(problem) => {
+            found.push(*problem);
+            return None;
+        }
+    };
+    let file = bind::<EnvironmentFile>(&tree, found).0?;
+    Some(EnvironmentAsWritten { name: name.to_owned(), tree, file })
+}
+
+impl EnvironmentAsWritten {
+    /// The environment with the experiment's `server` laid over it; `tree` is the experiment's.
+    pub fn resolve(&self, server: &ServerFile, tree: &Node, found: &mut Diagnostics) -> Option<EnvironmentSpec> {
+        let file = &self.file;
+        let versions = self.versions(found)?;
+        let EngineWord::Postgres = file.engine;
+        let mut settings: indexmap::IndexMap<_, _> =
+            file.settings.iter().map(|(name, value)| (name.clone(), value.0.clone())).collect();
+        settings.extend(server.settings.iter().map(|(name, value)| (name.clone(), value.0.clone())));
+        let init = Layers { over: &server.initdb, under: &file.initdb, tree, file_tree: &self.tree };
+        let image = file.image.as_deref().unwrap_or("postgres:{major}").replace("{major}", &versions.max.to_string());
+        let storage = server.storage.as_ref().or(file.storage.as_ref());
+        let limits = self.limits(server, tree, found);
+        Some(EnvironmentSpec {
+            name: self.name.clone(),
+            versions,
+            image,
+            binaries: file.binaries.clone(),
+            init: init.options(found),
+            settings,
+            limits,
+            storage: match storage {
+                None | Some(StorageFile::Layer) => Storage::Layer,
+                Some(StorageFile::Volume) => Storage::Volume,
+                Some(StorageFile::Tmpfs) => Storage::Tmpfs,
+                Some(StorageFile::Bind(path)) => Storage::Bind(path.clone()),
+            },
+            fresh: server.fresh.or(file.fresh).map_or(FreshMethod::Auto, FreshMethod::from),
+            connection: server.connection.or(file.connection).map_or(ConnectionPath::Socket, ConnectionPath::from),
+            client_cpuset: server.client_cpuset.clone().or_else(|| file.client_cpuset.clone()),
+            url_variable: file.url_variable.clone().unwrap_or_else(|| "LOADLAB_URL".to_owned()),
+        })
+    }
+
+    /// The file's tree, for places.
+    pub fn into_tree(self) -> Node {
+        self.tree
+    }
+
+    fn versions(&self, found: &mut Diagnostics) -> Option<VersionRange> {
+        let text = self.file.versions.0.trim();
+        let (min, max) = text.split_once('-').unwrap_or((text, text));
+        let range = min.trim().parse().ok().zip(max.trim().parse().ok()).map(|(min, max)| VersionRange { min, max });
+        let supported = |range: &VersionRange| SUPPORTED.0 <= range.min && range.min <= range.max && range.max <= SUPPORTED.1;
+        let range = range.filter(supported);
+        if range.is_none() {
+            let problem = self.tree.problem("versions", format!("`{text}` is not a range of supported versions"));
+            found.push(problem.expected("a major version from 14 to 18, or a range such as \"14-18\""));
+        }
+        range
+    }
+
+    fn limits(&self, server: &ServerFile, tree: &Node, found: &mut Diagnostics) -> Limits {
+        check_limits(&self.file.limits, &self.tree, "limits", found);
+        check_limits(&server.limits, tree, "server.limits", found);
+        let (over, under) = (&server.limits, &self.file.limits);
+        Limits {
+            cpus: over.cpus.or(under.cpus),
+            cpuset: over.cpuset.clone().or_else(|| under.cpuset.clone()),
+            memory_bytes: over.memory.or(under.memory).map(|size| size.0),
+            shared_memory_bytes: over.shared_memory.or(under.shared_memory).map(|size| size.0),
+        }
+    }
+}
+
+fn check_limits(limits: &LimitsFile, tree: &Node, path: &str, found: &mut Diagnostics) {
+    if limits.cpus.is_some_and(|cpus| !(cpus > 0.0 && cpus <= 4096.0)) {
+        found.push(tree.problem(&format!("{path}.cpus"), "a quota of CPUs must be greater than 0").expected("a number such as `1.5`"));
+    }
+    let wrong = |list: &String| {
+        list.is_empty() || !list.split(',').all(|part| {
+            let (from, to) = part.split_once('-').unwrap_or((part, part));
+            from.trim().parse::<u32>().ok().zip(to.trim().parse::<u32>().ok()).is_some_and(|(from, to)| from <= to)
+        })
+    };
+    if let Some(list) = limits.cpuset.as_ref().filter(|list| wrong(list)) {
+        let problem = tree.problem(&format!("{path}.cpuset"), format!("`{list}` is not a list of CPUs"));
+        found.push(problem.expected("numbers and ranges such as `0` or `2-3,6`"));
+    }
+    if limits.memory.is_some_and(|size| size.0 < 32 << 20) {
+        found.push(tree.problem(&format!("{path}.memory"), "a server cannot start in so little memory").expected("at least `32MB`"));
+    }
+}
+
+/// initdb options of the experiment over those of the environment.
+struct Layers<'a> {
+    over: &'a InitFile,
+    under: &'a InitFile,
+    tree: &'a Node,
+    file_tree: &'a Node,
+}
+
+impl Layers<'_> {
+    fn options(&self, found: &mut Diagnostics) -> InitOptions {
+        let text = |over: &Option<String>, under: &Option<String>, default: &str| {
+            over.clone().or_else(|| under.clone()).unwrap_or_else(|| default.to_owned())
+        };
+        InitOptions {
+            locale: text(&self.over.locale, &self.under.locale, "C"),
+            encoding: text(&self.over.encoding, &self.under.encoding, "UTF8"),
+            checksums: self.over.checksums.or(self.under.checksums).map_or(Checksums::On, Checksums::from),
+            wal_segment_mib: self.segment(found),
+        }
+    }
+
+    fn segment(&self, found: &mut Diagnostics) -> Option<u32> {
+        let (size, tree, path) = match (self.over.wal_segment_size, self.under.wal_segment_size) {
+            (Some(size), _) => (size.0, self.tree, "server.initdb.wal_segment_size"),
+            (None, Some(size)) => (size.0, self.file_tree, "initdb.wal_segment_size"),
+            (None, None) => return None,
+        };
+        let mib = u32::try_from(size >> 20).ok().filter(|mib| u64::from(*mib) << 20 == size);
+        let mib = mib.filter(|mib| mib.is_power_of_two() && *mib <= 1024);
+        if mib.is_none() {
+            found.push(tree.problem(path, format!("{size} bytes are not the size of a WAL segment")).expected("a power of two from `1MB` to `1GB`"));
+        }
+        mib
+    }
+}

@@ -1,0 +1,25 @@
+//! The results folder: manifest, journal, lock and Parquet. The only place that knows polars and the layout of a run folder.
+//!
+//! The journal is the truth: one synced line per event, so a finished trial is on disk before the next begins. Parquet files are
+//! made from it, under a temporary name, and can be made again at any time. `results/README.md` describes it for users.
+
+mod document;
+mod error;
+mod files;
+mod folder;
+mod frame;
+mod host;
+mod journal;
+mod manifest;
+mod parquet;
+mod redact;
+mod schema;
+
+pub use document::results_document;
+pub use error::StoreError;
+pub use folder::{RunFolder, StoredRun, newest_run, read_run};
+pub use host::HostFacts;
+pub use journal::{Event, Journal};
+pub use manifest::{EnvironmentChoice, OptionsUsed, RunManifest, SpecRecord, ToolVersion, new_run_id};
+pub use redact::redact;
+pub use schema::{Column, FileSchema, Kind, SCHEMA_VERSION, files as file_schemas};

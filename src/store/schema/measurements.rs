@@ -1,0 +1,138 @@
+//! `measurements.parquet`: a row per trial and step, failed ones too.
+
+use super::{Column, FileSchema, Row, Value, columns, identity};
+use crate::model::{Backend, Latency, Measurement, ServerCounters, ServerFacts, Spans};
+
+pub(super) const FILE: FileSchema = FileSchema {
+    file: "measurements.parquet",
+    row: "one step of one trial; a trial that ended before its first step has one row with `step` null",
+    identity: identity::COLUMNS,
+    own: COLUMNS,
+};
+
+const COLUMNS: &[Column] = columns! {
+    experiment_hash Text "" "SHA-256 of the resolved experiment and every file it names" = |r| (&r.run.spec.hash).into();
+    tool_version Text "" "Version of loadlab" = |r| (&r.run.tool.version).into();
+    tool_commit Text "" "Commit loadlab was built from, or `unknown`" = |r| (&r.run.tool.commit).into();
+    seed Unsigned "" "Seed of the order and of generated rows" = |r| Value::Unsigned(r.run.seed);
+    host_os Text "" "Operating system of the machine" = |r| (&r.run.host.os).into();
+    host_kernel Text "" "Kernel release" = |r| r.run.host.kernel.as_ref().into();
+    host_cpu_model Text "" "Model of the first CPU" = |r| r.run.host.cpu_model.as_ref().into();
+    host_cores Int "" "CPUs loadlab may use" = |r| r.run.host.cores.into();
+    host_memory_bytes Int "bytes" "Physical memory" = |r| r.run.host.memory_bytes.into();
+    host_filesystem Text "" "File system under the results folder" = |r| r.run.host.filesystem.as_ref().into();
+
+    started_at Time "UTC" "When the trial began; a label, spans do not come from it" = |r| Value::Time(r.record.started_at);
+    trial_seconds Float "seconds" "Whole trial, from launching the server to having removed it" = |r| r.record.seconds.into();
+    server_start_seconds Float "seconds" "Launch to the second answered query; outside every step" = |r| r.record.server_start_seconds.into();
+    trial_outcome Text "" "`ok`, `failed`, `timed_out`, `environment_fault` or `cancelled`, for the trial" = |r| r.record.outcome.name().into();
+    trial_error Text "" "What ended the trial, with its causes; passwords removed" = |r| r.record.error.as_ref().into();
+    trial_error_sqlstate Text "" "SQLSTATE of that error, when the server sent one" = |r| r.record.error_sqlstate.as_ref().into();
+
+    environment Text "" "Name of the environment" = |r| server(r, |s| (&s.environment).into());
+    backend Text "" "`container`, `local` or `external`" = |r| server(r, |s| backend(s.backend).into());
+    server_version_num Int "" "`server_version_num`, 180001 for 18.1" = |r| server(r, |s| s.version_num.into());
+    server_identity Text "" "Image id, or version and checksum of the binaries" = |r| server(r, |s| (&s.identity).into());
+    server_fresh Text "" "How the data directory was made fresh" = |r| server(r, |s| (&s.fresh).into());
+    server_storage Text "" "File system or volume kind under the data directory" = |r| server(r, |s| (&s.storage).into());
+    connection Text "" "`socket`, `address` or `published`" = |r| server(r, |s| (&s.connection).into());
+    server_cpuset Text "" "CPUs of the server, if limited" = |r| server(r, |s| s.cpuset.as_ref().into());
+    durable Bool "" "False when fsync, full_page_writes or synchronous_commit is off, or the storage is memory" = |r| server(r, |s| s.durable.into());
+
+    step_index Int "" "Place of the step in the trial, from 0" = |r| step(r, |m| m.step_index.into());
+    step Text "" "Name of the step" = |r| step(r, |m| (&m.step).into());
+    kind Text "" "`create`, `index`, `sql`, `load` or `read`" = |r| step(r, |m| (&m.kind).into());
+    method Text "" "`insert`, `copy`, `select` or `copy_out`; null for other kinds" = |r| step(r, |m| Some(&m.method).filter(|name| !name.is_empty()).into());
+    parameters Text "" "Parameters of the step after all templates, as JSON" = |r| step(r, |m| (&m.parameters).into());
+    table Text "" "SQL names of the table, if the step has one" = |r| step(r, |m| m.table.as_ref().into());
+    clients Int "" "Parallel connections" = |r| step(r, |m| m.clients.into());
+    outcome Text "" "How the step ended, in the words of `trial_outcome`" = |r| step(r, |m| m.outcome.map(crate::model::Outcome::name).into());
+    error Text "" "What ended the step; passwords removed" = |r| step(r, |m| m.error.as_ref().into());
+    guards Texts "" "Guards that tripped in the step; empty for none" = guards;
+    valid Bool "" "Trial and step are ok, the step tripped no guard and no step tripped one that voids the trial; only these may be averaged" = valid;
+
+    rows_per_second Float "rows/second" "`rows` / `seconds`; null over a span of zero" = |r| step(r, |m| m.rows_per_second().into());
+    seconds Float "seconds" "The headline span: first BEGIN to last acknowledged COMMIT, or all statements of the step" = |r| spans(r, |s| s.seconds.into());
+    connect_seconds Float "seconds" "Opening the connections; outside `seconds`" = |r| spans(r, |s| s.connect.into());
+    prepare_seconds Float "seconds" "Preparing statements, writing server files; outside `seconds`" = |r| spans(r, |s| s.prepare.into());
+    transfer_seconds Float "seconds" "Until the last row was accepted" = |r| spans(r, |s| s.transfer.into());
+    commit_seconds Float "seconds" "COMMIT round trips of the slowest client, inside `seconds`" = |r| spans(r, |s| s.commit.into());
+    first_row_seconds Float "seconds" "Asking to first row (reads)" = |r| spans(r, |s| s.first_row.into());
+    flush_seconds Float "seconds" "CHECKPOINT after the commit: durable in the data files; outside `seconds`" = |r| spans(r, |s| s.flush.into());
+    settle_seconds Float "seconds" "VACUUM (ANALYZE) after that; outside `seconds`" = |r| spans(r, |s| s.settle.into());
+    verify_seconds Float "seconds" "Counting rows and comparing content; outside every other span" = |r| spans(r, |s| s.verify.into());
+
+    rows Int "rows" "Rows the client sent or received" = |r| step(r, |m| m.rows.into());
+    rows_expected Int "rows" "Rows the step was to move" = |r| step(r, |m| m.rows_expected.into());
+    rows_in_table Int "rows" "Rows in the table at verification" = |r| step(r, |m| m.rows_in_table.into());
+    checksum Text "" "Content checksum of the table or of the decoded values (hex)" = |r| step(r, |m| m.checksum.as_ref().into());
+    checksum_expected Text "" "Content checksum according to the generator (hex)" = |r| step(r, |m| m.checksum_expected.as_ref().into());
+    payload_bytes Int "bytes" "Row data over the connection or in the file" = |r| step(r, |m| m.payload_bytes.into());
+    client_cpu_seconds Float "seconds" "CPU time of loadlab, all threads, within `seconds`" = |r| step(r, |m| m.client_cpu_seconds.into());
+    client_peak_memory_bytes Int "bytes" "Highest resident memory of loadlab during the step" = |r| step(r, |m| m.client_peak_memory_bytes.into());
+
+    wal_bytes Int "bytes" "WAL written, by LSN difference" = |r| counters(r, |c| c.wal_bytes.into());
+    wal_records Int "" "WAL records" = |r| counters(r, |c| c.wal_records.into());
+    wal_full_page_images Int "" "Full-page images in the WAL" = |r| counters(r, |c| c.wal_full_page_images.into());
+    table_bytes Int "bytes" "Size of the tables after the step, with free space and visibility map" = |r| counters(r, |c| c.table_bytes.into());
+    index_bytes Int "bytes" "Size of their indexes after the step" = |r| counters(r, |c| c.index_bytes.into());
+    toast_bytes Int "bytes" "Size of TOAST after the step" = |r| counters(r, |c| c.toast_bytes.into());
+    checkpoints_timed Int "" "Checkpoints begun by time or WAL volume" = |r| counters(r, |c| c.checkpoints_timed.into());
+    checkpoints_requested Int "" "Checkpoints asked for, without loadlab's own" = |r| counters(r, |c| c.checkpoints_requested.into());
+    autovacuum_runs Int "" "Autovacuum and autoanalyze runs on the trial's tables" = |r| counters(r, |c| c.autovacuum_runs.into());
+    server_cpu_seconds Float "seconds" "CPU time of all server processes" = |r| counters(r, |c| c.server_cpu_seconds.into());
+    server_read_bytes Int "bytes" "Bytes the server caused to be read from the block layer" = |r| counters(r, |c| c.server_read_bytes.into());
+    server_written_bytes Int "bytes" "Bytes the server caused to be written to the block layer" = |r| counters(r, |c| c.server_written_bytes.into());
+
+    batch_count Int "" "Number of timed batches (insert) or fetches (portal)" = |r| batch(r, |l| l.count.into());
+    batch_p50_seconds Float "seconds" "Median time per batch" = |r| batch(r, |l| l.p50.into());
+    batch_p90_seconds Float "seconds" "90th percentile" = |r| batch(r, |l| l.p90.into());
+    batch_p99_seconds Float "seconds" "99th percentile" = |r| batch(r, |l| l.p99.into());
+    batch_max_seconds Float "seconds" "Longest batch" = |r| batch(r, |l| l.max.into());
+    commit_count Int "" "Number of timed commits" = |r| commit(r, |l| l.count.into());
+    commit_p50_seconds Float "seconds" "Median time per COMMIT" = |r| commit(r, |l| l.p50.into());
+    commit_p90_seconds Float "seconds" "90th percentile" = |r| commit(r, |l| l.p90.into());
+    commit_p99_seconds Float "seconds" "99th percentile" = |r| commit(r, |l| l.p99.into());
+    commit_max_seconds Float "seconds" "Longest COMMIT" = |r| commit(r, |l| l.max.into());
+};
+
+fn server(row: &Row<'_>, value: fn(&ServerFacts) -> Value) -> Value {
+    row.record.server.as_ref().map_or(Value::Null, value)
+}
+
+fn step(row: &Row<'_>, value: fn(&Measurement) -> Value) -> Value {
+    row.measurement.map_or(Value::Null, value)
+}
+
+fn spans(row: &Row<'_>, value: fn(&Spans) -> Value) -> Value {
+    row.measurement.map_or(Value::Null, |measurement| value(&measurement.spans))
+}
+
+fn counters(row: &Row<'_>, value: fn(&ServerCounters) -> Value) -> Value {
+    row.measurement.map_or(Value::Null, |measurement| value(&measurement.counters))
+}
+
+fn batch(row: &Row<'_>, value: fn(&Latency) -> Value) -> Value {
+    row.measurement.and_then(|measurement| measurement.batch_latency.as_ref()).map_or(Value::Null, value)
+}
+
+fn commit(row: &Row<'_>, value: fn(&Latency) -> Value) -> Value {
+    row.measurement.and_then(|measurement| measurement.commit_latency.as_ref()).map_or(Value::Null, value)
+}
+
+fn guards(row: &Row<'_>) -> Value {
+    let guards = row.measurement.map(|measurement| measurement.guards.as_slice()).unwrap_or_default();
+    Value::Texts(guards.iter().map(|guard| guard.name().to_owned()).collect())
+}
+
+fn valid(row: &Row<'_>) -> Value {
+    row.measurement.is_some_and(|measurement| row.record.reasons_against(measurement).is_empty()).into()
+}
+
+fn backend(backend: Backend) -> &'static str {
+    match backend {
+        Backend::Container => "container",
+        Backend::Local => "local",
+        Backend::External => "external",
+    }
+}

@@ -1,0 +1,6 @@
+//! The results folder, summaries and reports, on made-up records.
+
+pub(crate) mod fixture;
+mod journal;
+mod parquet;
+mod report;
