@@ -54,7 +54,8 @@ struct Bench {
     ledger: Arc<Ledger>,
     spec: EnvironmentSpec,
     cache: PathBuf,
-    _folder: Option<tempfile::TempDir>,
+    /// Removed with the bench.
+    folder: Option<tempfile::TempDir>,
 }
 
 impl Bench {
@@ -62,7 +63,7 @@ impl Bench {
         let folder = tempfile::tempdir().expect("temporary folder");
         let cache = folder.path().to_owned();
         let mut bench = Self::at(&cache, "run", spec).await;
-        bench._folder = Some(folder);
+        bench.folder = Some(folder);
         bench
     }
 
@@ -71,7 +72,7 @@ impl Bench {
         let (provider, why) =
             LocalProvider::find(&spec, cache, true, &ledger).await.expect("PostgreSQL is installed");
         assert!(!why.contains('/'), "no paths in results: {why}");
-        Self { provider, ledger, spec, cache: cache.to_owned(), _folder: None }
+        Self { provider, ledger, spec, cache: cache.to_owned(), folder: None }
     }
 
     async fn start(&self, trial: u64) -> Result<Instance, EnvironmentError> {
@@ -266,18 +267,25 @@ async fn a_dropped_instance_is_ended_too() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_killed_server_is_diagnosed() {
-    let bench = Bench::new(environment(FreshMethod::Copy)).await;
-    let instance = bench.start(1).await.expect("started");
-    let things = bench.ledger.remaining().expect("list");
-    let pid = things.iter().find_map(|t| if let Thing::Process { pid, .. } = t { Some(*pid) } else { None });
-    let kill = Command::new("kill").args(["-9", &pid.expect("a process").to_string()]).status();
-    assert!(kill.expect("kill").success());
-    tokio::time::sleep(Duration::from_millis(200)).await;
-    let words = instance.running.diagnose().await.expect("words");
-    assert!(words.contains("SIGKILL") && words.contains("ready to accept connections"), "{words}");
-    instance.running.stop().await.expect("stopped");
-    assert_eq!(bench.trials(), 0);
+async fn a_killed_server_is_diagnosed_and_its_rest_removed() {
+    for fresh in [FreshMethod::Overlay, FreshMethod::Copy] {
+        let bench = Bench::new(environment(fresh)).await;
+        let instance = bench.start(1).await.expect("started");
+        let things = bench.ledger.remaining().expect("list");
+        let pid =
+            things.iter().find_map(|t| if let Thing::Process { pid, .. } = t { Some(*pid) } else { None });
+        let pid = pid.expect("a process").to_string();
+        assert!(Command::new("kill").args(["-9", &pid]).status().expect("kill").success());
+        tokio::time::sleep(Duration::from_millis(200)).await;
+        let words = instance.running.diagnose().await.expect("words");
+        assert!(words.contains("SIGKILL") && words.contains("ready to accept connections"), "{words}");
+        instance.running.stop().await.expect("stopped");
+        assert_eq!(bench.trials(), 0);
+        assert!(processes(&bench.cache).is_empty());
+        let segments = fs::read_to_string("/proc/sysvipc/shm").expect("segments");
+        let made_by = |line: &str| line.split_whitespace().nth(4) == Some(&pid);
+        assert!(!segments.lines().any(made_by), "{segments}");
+    }
 }
 
 #[tokio::test(flavor = "multi_thread")]
@@ -356,7 +364,7 @@ async fn victim() {
         .map(|_| Reaper::start(Path::new(env!("CARGO_BIN_EXE_loadlab")), &bench.ledger).expect("reaper"));
     let _instance = bench.start(1).await.expect("started");
     println!("\nready");
-    tokio::time::sleep(Duration::from_secs(60)).await;
+    tokio::time::sleep(Duration::from_mins(1)).await;
 }
 
 /// Starts the process that is to be killed.

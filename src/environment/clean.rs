@@ -8,7 +8,7 @@ use std::time::Duration;
 
 use super::engine::Engine;
 use super::ledger::{self, Thing};
-use super::{files, process};
+use super::{files, process, shared_memory};
 
 /// How long a server may take for its immediate shutdown before it is killed.
 const PATIENCE: Duration = Duration::from_secs(2);
@@ -107,7 +107,11 @@ pub(crate) async fn remove_listed(folder: &Path, engine: Result<&Engine, String>
         if let Thing::Directory(path) = thing {
             let there = fs::symlink_metadata(path).is_ok();
             let target = path.clone();
-            let done = tokio::task::spawn_blocking(move || files::remove_tree(&target)).await;
+            let removing = move || {
+                shared_memory::free(&target.join("data"));
+                files::remove_tree(&target)
+            };
+            let done = tokio::task::spawn_blocking(removing).await;
             let done = done.unwrap_or_else(|error| Err(std::io::Error::other(error)));
             note(thing, done.map(|()| there).map_err(|error| error.to_string()), report);
         }

