@@ -4,8 +4,11 @@
 
 mod python_results;
 mod results;
+mod server_clean;
 mod server_container;
 mod server_encode;
 mod server_external;
 mod server_faults;
+mod server_image;
+mod server_install;
 mod server_local;
