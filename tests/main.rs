@@ -2,6 +2,7 @@
 
 #![expect(clippy::unwrap_used, reason = "a test may end at the first surprise")]
 
+mod invalid;
 mod python_results;
 mod results;
 mod server_clean;
