@@ -123,6 +123,9 @@ pub struct ServerFacts {
     pub connection: String,
     /// CPUs of the server, if limited.
     pub cpuset: Option<String>,
+    /// CPUs of the client, if limited.
+    #[serde(default)]
+    pub client_cpuset: Option<String>,
     /// False when fsync, full_page_writes or synchronous_commit is off, or the storage is memory.
     pub durable: bool,
 }

@@ -166,9 +166,7 @@ async fn end_points(
     taken: &mut Taken,
 ) -> Result<u64, WorkError> {
     if load.until >= Until::Durable {
-        let start = Instant::now();
-        stage.checkpoint().await?;
-        taken.measurement.spans.flush = Some(start.elapsed().as_secs_f64());
+        taken.measurement.spans.flush = Some(stage.checkpoint().await?);
     }
     if load.until >= Until::Settled {
         let start = Instant::now();

@@ -32,6 +32,12 @@ pub(super) async fn run_trial(
 ) -> TrialRecord {
     let start = Instant::now();
     let mut record = blank(&request);
+    let cpus = request.prepared.bound.environment.client_cpuset.as_deref();
+    if let Err(error) = super::client::pin(cpus) {
+        record.outcome = Outcome::EnvironmentFault;
+        record.error = Some(error);
+        return record;
+    }
     match launch(&request).await {
         Err(error) => {
             record.outcome = Outcome::EnvironmentFault;
@@ -249,6 +255,7 @@ fn facts(stage: &Stage<'_>) -> ServerFacts {
         storage: facts.storage.clone(),
         connection: facts.connection.clone(),
         cpuset: facts.cpuset.clone(),
+        client_cpuset: environment.client_cpuset.clone(),
         durable: stage.report.durable && environment.storage != Storage::Tmpfs && facts.storage != "tmpfs",
     }
 }

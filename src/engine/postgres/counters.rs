@@ -33,15 +33,40 @@ pub async fn lsn(admin: &Client) -> Result<u64, SessionError> {
     Ok(row.get::<_, String>(0).parse().unwrap_or(0))
 }
 
-/// All counters. Call [`settle_statistics`] before, where sessions have just worked.
-pub async fn snapshot(admin: &Client, version_num: i32) -> Result<CounterSnapshot, SessionError> {
-    let checkpoints = if version_num >= 170_000 {
+/// Does a CHECKPOINT and waits until the server's statistics count it: they are told after the answer, and
+/// would otherwise show up in the next window as a checkpoint of somebody else. Returns the span of the
+/// CHECKPOINT alone.
+pub async fn checkpoint(admin: &Client, version_num: i32) -> Result<Duration, SessionError> {
+    let before = requested_checkpoints(admin, version_num).await?;
+    let start = Instant::now();
+    admin.batch_execute("CHECKPOINT").await?;
+    let span = start.elapsed();
+    while start.elapsed() < span + Duration::from_millis(500) {
+        if requested_checkpoints(admin, version_num).await? > before {
+            break;
+        }
+        tokio::time::sleep(Duration::from_millis(2)).await;
+    }
+    Ok(span)
+}
+
+async fn requested_checkpoints(admin: &Client, version_num: i32) -> Result<i64, SessionError> {
+    Ok(admin.query_one(checkpoint_query(version_num), &[]).await?.get(1))
+}
+
+/// Checkpoints by time or volume, and asked for; they have a view of their own from 17.
+fn checkpoint_query(version_num: i32) -> &'static str {
+    if version_num >= 170_000 {
         "SELECT num_timed, num_requested FROM pg_stat_checkpointer"
     } else {
         "SELECT checkpoints_timed, checkpoints_req FROM pg_stat_bgwriter"
-    };
+    }
+}
+
+/// All counters. Call [`settle_statistics`] before, where sessions have just worked.
+pub async fn snapshot(admin: &Client, version_num: i32) -> Result<CounterSnapshot, SessionError> {
     let wal = admin.query_one("SELECT wal_records, wal_fpi FROM pg_stat_wal", &[]).await?;
-    let checkpoints = admin.query_one(checkpoints, &[]).await?;
+    let checkpoints = admin.query_one(checkpoint_query(version_num), &[]).await?;
     let vacuum = admin.query_one(AUTOVACUUM, &[]).await?;
     Ok(CounterSnapshot {
         lsn: lsn(admin).await?,

@@ -84,6 +84,8 @@ fn spelled(value: &Scalar) -> String {
 fn same(name: &str, asked: &str, effective: &str, version_num: i32) -> bool {
     let major = u32::try_from(version_num / 10_000).unwrap_or(0);
     match (normalise_setting(name, asked, major), normalise_setting(name, effective, major)) {
+        // -1 leaves the choice to the server (wal_buffers, autovacuum_work_mem), which then shows what it took.
+        (Ok(asked), Ok(_)) if asked == "-1" => true,
         (Ok(asked), Ok(effective)) => asked == effective,
         _ => asked == effective,
     }

@@ -37,6 +37,7 @@ const COLUMNS: &[Column] = columns! {
     server_storage Text "" "File system or volume kind under the data directory" = |r| server(r, |s| (&s.storage).into());
     connection Text "" "`socket`, `address` or `published`" = |r| server(r, |s| (&s.connection).into());
     server_cpuset Text "" "CPUs of the server, if limited" = |r| server(r, |s| s.cpuset.as_ref().into());
+    client_cpuset Text "" "CPUs of the client, if limited" = |r| server(r, |s| s.client_cpuset.as_ref().into());
     durable Bool "" "False when fsync, full_page_writes or synchronous_commit is off, or the storage is memory" = |r| server(r, |s| s.durable.into());
 
     step_index Int "" "Place of the step in the trial, from 0" = |r| step(r, |m| m.step_index.into());
