@@ -68,15 +68,20 @@ fn every_invalid_file_has_its_message() {
 #[test]
 fn doubtful_files_are_warned_about() {
     for path in cases("doubtful") {
-        let report = message(&path).unwrap_or_else(|found| panic!("{} was refused:\n{found}", path.display()));
+        let report =
+            message(&path).unwrap_or_else(|found| panic!("{} was refused:\n{found}", path.display()));
         snapshot(&path, &report);
     }
 }
 
 #[test]
 fn a_missing_file_is_named() {
-    let found = load(Path::new("experiments/nowhere.yaml"), &LoadOptions::default()).expect_err("it is not there");
-    assert_eq!(found.to_string().trim(), "error: cannot read `experiments/nowhere.yaml`: No such file or directory (os error 2)");
+    let found =
+        load(Path::new("experiments/nowhere.yaml"), &LoadOptions::default()).expect_err("it is not there");
+    assert_eq!(
+        found.to_string().trim(),
+        "error: cannot read `experiments/nowhere.yaml`: No such file or directory (os error 2)"
+    );
 }
 
 /// Generated because nobody wants to read them.
@@ -90,9 +95,10 @@ fn large_files_are_refused_quickly() {
     );
     let mut bomb = "a0: &a0 [x, x, x, x, x, x, x, x, x, x]\n".to_owned();
     for level in 1..10 {
-        bomb += &format!("a{level}: &a{level} [{}]\n", vec![format!("*a{}", level - 1); 10].join(", "));
+        bomb = format!("{bomb}a{level}: &a{level} [{}]\n", vec![format!("*a{}", level - 1); 10].join(", "));
     }
-    let levels = vec!["1"; 1000].iter().enumerate().map(|(index, _)| index.to_string()).collect::<Vec<_>>().join(", ");
+    let levels =
+        vec!["1"; 1000].iter().enumerate().map(|(index, _)| index.to_string()).collect::<Vec<_>>().join(", ");
     let matrix = format!(
         "experiment: x\nquestion: q\ndesign: {{factors: {{a: [{levels}], b: [{levels}], c: [{levels}]}}}}\n\
          tables: {{t: {{ddl: \"CREATE TABLE t (a integer)\", rows: \"{{{{ a + b + c }}}}\"}}}}\nsteps: [{{create: t}}]\n"
@@ -111,4 +117,36 @@ fn large_files_are_refused_quickly() {
         assert!(found.contains(part), "{name}: {}", found.chars().take(2000).collect::<String>());
         assert!(started.elapsed() < QUICK, "{name} took {:?}", started.elapsed());
     }
+}
+
+/// A correct experiment with a piece cut out and something else put in never makes loadlab panic, and
+/// every message can be shown.
+fn mutated(at: usize, length: usize, with: &str) {
+    let text = std::fs::read_to_string("tests/cases/valid/orders.yaml").expect("the case can be read");
+    let start = (at..=text.len()).find(|at| text.is_char_boundary(*at)).unwrap_or(text.len());
+    let end = (start + length..=text.len()).find(|at| text.is_char_boundary(*at)).unwrap_or(text.len());
+    let folder = tempfile::tempdir().expect("a folder");
+    let path = folder.path().join("orders.yaml");
+    std::fs::write(&path, format!("{}{with}{}", &text[..start], &text[end..])).expect("written");
+    let _ = message(&path);
+}
+
+proptest::proptest! {
+    #![proptest_config(proptest::prelude::ProptestConfig { cases: 200, failure_persistence: None, ..Default::default() })]
+
+    #[test]
+    fn no_change_of_a_file_makes_it_panic(
+        at in 0_usize..2500,
+        length in 0_usize..40,
+        with in "(|\\{\\{|\\}\\}|[-:\\[{}\\]'\"%&*!|>#\n]|ä|\u{0}|0|-1|1e9|null|\\{% if %\\}|\n  - |[a-z ]{0,8})",
+    ) {
+        mutated(at, length, &with);
+    }
+}
+
+#[test]
+fn the_valid_case_is_valid() {
+    let report =
+        message(Path::new("tests/cases/valid/orders.yaml")).unwrap_or_else(|found| panic!("{found}"));
+    assert_eq!(report.trim(), "11 treatments, 66 trials, every treatment checked");
 }

@@ -11,6 +11,8 @@ use crate::spec::tree::Place;
 const EXHAUSTIVE: u64 = 4096;
 /// Above, so many are drawn besides those that show every level.
 const SAMPLE: usize = 512;
+/// Levels over all factors that are looked at one by one.
+const MOST_LEVELS: usize = 4096;
 
 /// What was looked at.
 #[derive(Debug, Clone, PartialEq, serde::Serialize)]
@@ -30,7 +32,14 @@ pub struct CheckReport {
 impl std::fmt::Display for CheckReport {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         let plural = |count: u64| if count == 1 { "" } else { "s" };
-        write!(f, "{} treatment{}, {} trial{}", self.treatments, plural(self.treatments), self.trials, plural(self.trials))?;
+        write!(
+            f,
+            "{} treatment{}, {} trial{}",
+            self.treatments,
+            plural(self.treatments),
+            self.trials,
+            plural(self.trials)
+        )?;
         if self.exhaustive {
             f.write_str(", every treatment checked")
         } else {
@@ -63,7 +72,13 @@ impl Spec {
         }
         let mut warnings = self.warnings.clone();
         warnings.extend(found);
-        Ok(CheckReport { treatments: treatment_count, trials, checked: chosen.len() as u64, exhaustive, warnings })
+        Ok(CheckReport {
+            treatments: treatment_count,
+            trials,
+            checked: chosen.len() as u64,
+            exhaustive,
+            warnings,
+        })
     }
 
     fn check_one(&self, treatment: &Treatment) -> Diagnostics {
@@ -82,7 +97,11 @@ impl Spec {
             // The name is wrong, not the value.
             Some((path, name)) if finding.message.contains("no setting") => {
                 let path = format!("{path}settings");
-                let tree = if bound.tree.find(&finding.pointer).is_some() { &bound.tree } else { &bound.environment };
+                let tree = if bound.tree.find(&finding.pointer).is_some() {
+                    &bound.tree
+                } else {
+                    bound.environment.tree()
+                };
                 let path = if tree.find(&path).is_some() { path.as_str() } else { "settings" };
                 tree.key_problem(path, name, "").place
             }
@@ -99,7 +118,7 @@ impl Spec {
             return place;
         }
         if let Some(path) = pointer.strip_prefix("server.").or_else(|| pointer.strip_prefix("environment.")) {
-            let (place, complete) = bound.environment.find_place(path);
+            let (place, complete) = bound.environment.tree().find_place(path);
             if complete {
                 return place;
             }
@@ -125,15 +144,19 @@ fn sample(design: &Design) -> Vec<Treatment> {
     };
     let counts: Vec<usize> = design.factors.iter().map(|factor| factor.levels.len()).collect();
     let mut chosen: Vec<Treatment> = Vec::new();
-    let fixed = counts.iter().enumerate().flat_map(|(factor, count)| (0..*count).map(move |level| Some((factor, level))));
-    for wanted in fixed.take(EXHAUSTIVE as usize).chain(std::iter::repeat_n(None, SAMPLE)) {
+    let fixed = counts
+        .iter()
+        .enumerate()
+        .flat_map(|(factor, count)| (0..*count).map(move |level| Some((factor, level))));
+    for wanted in fixed.take(MOST_LEVELS).chain(std::iter::repeat_n(None, SAMPLE)) {
         // A level may be excluded together with most others; then a few tries are enough.
         for _ in 0..8 {
             let mut levels: Vec<usize> = counts.iter().map(|count| random(*count)).collect();
             if let Some((factor, level)) = wanted {
                 levels[factor] = level;
             }
-            let excluded = |pairs: &Vec<(usize, usize)>| pairs.iter().all(|(factor, level)| levels[*factor] == *level);
+            let excluded =
+                |pairs: &Vec<(usize, usize)>| pairs.iter().all(|(factor, level)| levels[*factor] == *level);
             if !design.exclude.iter().any(excluded) {
                 chosen.push(Treatment { levels });
                 break;

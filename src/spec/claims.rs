@@ -34,7 +34,9 @@ impl ClaimBinder<'_> {
         for (file, index) in files.iter().zip(indexes) {
             let path = format!("claims.{index}");
             if claims.iter().any(|claim| claim.id == file.id) {
-                found.push(self.tree.problem(&format!("{path}.id"), format!("two claims are called `{}`", file.id)));
+                found.push(
+                    self.tree.problem(&format!("{path}.id"), format!("two claims are called `{}`", file.id)),
+                );
             }
             let source = self.source(file, &path, found);
             let statement = self.statement(file, &path, found);
@@ -59,8 +61,10 @@ impl ClaimBinder<'_> {
     fn source(&self, file: &ClaimFile, path: &str, found: &mut Diagnostics) -> Option<ClaimSource> {
         let Some(source) = self.sources.get(&file.source) else {
             let names = || self.sources.keys().map(String::as_str);
-            let problem = self.tree.problem(&format!("{path}.source"), format!("there is no source `{}`", file.source));
-            let expected = if self.sources.is_empty() { "a key of `sources:`".to_owned() } else { one_of(names()) };
+            let problem =
+                self.tree.problem(&format!("{path}.source"), format!("there is no source `{}`", file.source));
+            let expected =
+                if self.sources.is_empty() { "a key of `sources:`".to_owned() } else { one_of(names()) };
             found.push(problem.expected(expected).maybe_hint(did_you_mean(&file.source, names())));
             return None;
         };
@@ -113,9 +117,10 @@ impl ClaimBinder<'_> {
             }
             (None, None, Some(groups), None) => {
                 let path = format!("{path}.order");
-                let groups = groups.iter().enumerate().map(|(index, map)| {
-                    self.group(map, &IndexMap::new(), &format!("{path}.{index}"), found)
-                });
+                let groups = groups
+                    .iter()
+                    .enumerate()
+                    .map(|(index, map)| self.group(map, &IndexMap::new(), &format!("{path}.{index}"), found));
                 groups.collect::<Vec<_>>().into_iter().collect::<Option<_>>().map(Statement::Order)
             }
             (None, None, None, Some(reason)) => Some(Statement::NotComparable(reason.clone())),
@@ -153,7 +158,9 @@ impl ClaimBinder<'_> {
         let exists = searched.any(|(number, treatment)| number == MAX_SEARCHED || matches(&treatment));
         if !exists {
             let problem = self.tree.problem(path, "no treatment of this design has these levels");
-            found.push(problem.hint("the claim needs a treatment that `exclude` takes out, or contradicts itself"));
+            found.push(
+                problem.hint("the claim needs a treatment that `exclude` takes out, or contradicts itself"),
+            );
             return None;
         }
         Some(Group { levels })

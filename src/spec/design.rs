@@ -18,7 +18,12 @@ const RESERVED: [&str; 12] =
     ["table", "rows", "row", "environment", "loop", "true", "false", "none", "not", "and", "or", "in"];
 
 /// Resolves the design; a list of environments becomes the first factor.
-pub fn resolve(file: &DesignFile, environment: Option<&OneOrMany>, root: &Node, found: &mut Diagnostics) -> Design {
+pub fn resolve(
+    file: &DesignFile,
+    environment: Option<&OneOrMany>,
+    root: &Node,
+    found: &mut Diagnostics,
+) -> Design {
     let mut factors = Vec::new();
     if let Some(list) = environment.filter(|environment| environment.is_list) {
         let levels = list.values.iter().map(|name| plain_level(Scalar::Text(name.clone()))).collect();
@@ -65,19 +70,28 @@ fn factor(name: &str, levels: &Levels, root: &Node, found: &mut Diagnostics) -> 
     }
     if RESERVED.contains(&name) {
         found.push(
-            root.key_problem("design.factors", name, format!("the name `{name}` has a meaning of its own in templates"))
-                .hint("give the factor another name"),
+            root.key_problem(
+                "design.factors",
+                name,
+                format!("the name `{name}` has a meaning of its own in templates"),
+            )
+            .hint("give the factor another name"),
         );
         return None;
     }
     if levels.0.is_empty() {
-        found.push(root.problem(&path, format!("the factor `{name}` has no levels")).hint("list at least one value"));
+        found.push(
+            root.problem(&path, format!("the factor `{name}` has no levels")).hint("list at least one value"),
+        );
         return None;
     }
     let levels: Vec<Level> = levels.0.iter().map(|(level, value)| self::level(level, value)).collect();
     for (index, level) in levels.iter().enumerate() {
         if levels[..index].iter().any(|earlier| earlier.name == level.name) {
-            found.push(root.problem(&format!("{path}.{index}"), format!("the level `{}` stands here twice", level.name)));
+            found.push(root.problem(
+                &format!("{path}.{index}"),
+                format!("the level `{}` stands here twice", level.name),
+            ));
         }
     }
     same_keys(&levels, &path, root, found);
@@ -99,13 +113,18 @@ fn level(name: &str, value: &LevelFile) -> Level {
 
 /// Every named level of a factor has the same keys, or templates would fail for some treatments only.
 fn same_keys(levels: &[Level], path: &str, root: &Node, found: &mut Diagnostics) {
-    let mut all: Vec<&str> = levels.iter().flat_map(|level| level.values.keys().map(String::as_str)).collect();
+    let mut all: Vec<&str> =
+        levels.iter().flat_map(|level| level.values.keys().map(String::as_str)).collect();
     all.sort_unstable();
     all.dedup();
     for level in levels {
         if let Some(missing) = all.iter().find(|key| !level.values.contains_key(**key)) {
-            let problem = root.key_problem(path, &level.name, format!("the level `{}` has no `{missing}`", level.name));
-            found.push(problem.expected(format!("every level with {}", one_of(all.iter().copied()).replace(" or ", " and "))));
+            let problem =
+                root.key_problem(path, &level.name, format!("the level `{}` has no `{missing}`", level.name));
+            found.push(problem.expected(format!(
+                "every level with {}",
+                one_of(all.iter().copied()).replace(" or ", " and ")
+            )));
         }
     }
 }
@@ -122,7 +141,10 @@ fn blocks(file: Option<BlocksFile>, root: &Node, found: &mut Diagnostics) -> Blo
         },
     };
     if blocks.min == 0 {
-        found.push(root.problem("design.blocks", "at least one block is needed").hint("6 is the fewest that allow a verdict"));
+        found.push(
+            root.problem("design.blocks", "at least one block is needed")
+                .hint("6 is the fewest that allow a verdict"),
+        );
     }
     if blocks.min > blocks.max {
         let message = format!("min {} is greater than max {}", blocks.min, blocks.max);
@@ -241,13 +263,17 @@ pub fn restrict(design: &mut Design, only: &[(String, String)]) -> Result<(), (u
     design.exclude = std::mem::take(&mut design.exclude)
         .into_iter()
         .filter_map(|pairs| {
-            pairs.into_iter().map(|(factor, level)| new_index(factor, level).map(|level| (factor, level))).collect()
+            pairs
+                .into_iter()
+                .map(|(factor, level)| new_index(factor, level).map(|level| (factor, level)))
+                .collect()
         })
         .collect();
     design.include = std::mem::take(&mut design.include)
         .into_iter()
         .filter_map(|treatment| {
-            let levels = treatment.levels.into_iter().enumerate().map(|(factor, level)| new_index(factor, level));
+            let levels =
+                treatment.levels.into_iter().enumerate().map(|(factor, level)| new_index(factor, level));
             levels.collect::<Option<Vec<_>>>().map(|levels| Treatment { levels })
         })
         .collect();
@@ -282,7 +308,8 @@ pub fn treatments(design: &Design) -> impl Iterator<Item = Treatment> + '_ {
 }
 
 fn is_excluded(design: &Design, treatment: &Treatment) -> bool {
-    let matches = |pairs: &Vec<(usize, usize)>| pairs.iter().all(|(factor, level)| treatment.levels[*factor] == *level);
+    let matches =
+        |pairs: &Vec<(usize, usize)>| pairs.iter().all(|(factor, level)| treatment.levels[*factor] == *level);
     design.exclude.iter().any(matches)
 }
 
@@ -306,7 +333,9 @@ impl CountProblem {
                 .problem("design.factors", self.to_string())
                 .expected("at most 10,000,000 trials")
                 .hint("vary fewer things at once, or take levels out"),
-            Self::Nothing => root.problem("design.exclude", self.to_string()).hint("exclude combinations, not whole levels"),
+            Self::Nothing => root
+                .problem("design.exclude", self.to_string())
+                .hint("exclude combinations, not whole levels"),
         }
     }
 }
@@ -318,23 +347,25 @@ impl CountProblem {
 pub fn count(design: &Design) -> Result<(u64, u64), CountProblem> {
     let sizes: Vec<String> =
         design.factors.iter().map(|factor| format!("{} ({})", factor.name, factor.levels.len())).collect();
-    let product = design.factors.iter().try_fold(1_u64, |product, factor| product.checked_mul(factor.levels.len() as u64));
+    let product = design
+        .factors
+        .iter()
+        .try_fold(1_u64, |product, factor| product.checked_mul(factor.levels.len() as u64));
     let too_many = |number: Option<u64>, what: &str| {
         let number = number.map_or_else(|| "more than 10^19".to_owned(), |number| number.to_string());
         format!("the design has {number} {what}: {} levels", sizes.join(" x "))
     };
-    let crossing = product.filter(|product| *product <= MAX_TRIALS).ok_or_else(|| CountProblem::TooMany(too_many(product, "combinations")))?;
+    let crossing = product
+        .filter(|product| *product <= MAX_TRIALS)
+        .ok_or_else(|| CountProblem::TooMany(too_many(product, "combinations")))?;
     let count = if design.exclude.is_empty() { crossing } else { treatments(design).count() as u64 };
     if count == 0 {
         return Err(CountProblem::Nothing);
     }
     let trials = count.checked_mul(design.blocks.max.into());
-    trials
-        .filter(|trials| *trials <= MAX_TRIALS)
-        .map(|trials| (count, trials))
-        .ok_or_else(|| {
-            CountProblem::TooMany(format!("{} in {} blocks", too_many(trials, "trials"), design.blocks.max))
-        })
+    trials.filter(|trials| *trials <= MAX_TRIALS).map(|trials| (count, trials)).ok_or_else(|| {
+        CountProblem::TooMany(format!("{} in {} blocks", too_many(trials, "trials"), design.blocks.max))
+    })
 }
 
 #[cfg(test)]
@@ -370,7 +401,10 @@ mod tests {
     #[test]
     fn too_many_trials_are_named_by_their_factors() {
         let message = count(&design(&[1000, 1000, 1000])).expect_err("too many");
-        assert_eq!(message.to_string(), "the design has 1000000000 combinations: f0 (1000) x f1 (1000) x f2 (1000) levels");
+        assert_eq!(
+            message.to_string(),
+            "the design has 1000000000 combinations: f0 (1000) x f1 (1000) x f2 (1000) levels"
+        );
         assert!(count(&design(&[100_000; 5])).is_err_and(|problem| problem.to_string().contains("10^19")));
     }
 

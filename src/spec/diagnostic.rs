@@ -243,7 +243,9 @@ impl Diagnostics {
 fn common_levels(treatments: &[Treatment]) -> Vec<(usize, usize)> {
     let Some(first) = treatments.first() else { return Vec::new() };
     let pairs = first.levels.iter().copied().enumerate();
-    pairs.filter(|(factor, level)| treatments.iter().all(|other| other.levels.get(*factor) == Some(level))).collect()
+    pairs
+        .filter(|(factor, level)| treatments.iter().all(|other| other.levels.get(*factor) == Some(level)))
+        .collect()
 }
 
 impl fmt::Display for Diagnostics {
@@ -292,7 +294,9 @@ mod tests {
 
     #[test]
     fn shows_place_expectation_and_hint() {
-        let found = Diagnostic::new(place(), "unknown key `block`").expected("`blocks`").hint("did you mean `blocks`?");
+        let found = Diagnostic::new(place(), "unknown key `block`")
+            .expected("`blocks`")
+            .hint("did you mean `blocks`?");
         insta::assert_snapshot!(found.to_string(), @r"
         error: unknown key `block`
          --> x.yaml:2:3

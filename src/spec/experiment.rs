@@ -1,25 +1,29 @@
 //! A loaded experiment: what is known without rendering anything, and the way to a bound trial.
 
+use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
-use std::sync::Arc;
+use std::sync::{Arc, Mutex, PoisonError};
 
+use indexmap::IndexMap;
 use sha2::{Digest, Sha256};
 
 use crate::model::{BoundTrial, Claim, Design, Scalar, Treatment};
 use crate::spec::bind::bind;
 use crate::spec::claims::ClaimBinder;
 use crate::spec::design::{count, level_of, resolve, restrict, treatments};
-use crate::spec::diagnostic::{Diagnostic, Diagnostics};
+use crate::spec::diagnostic::{Diagnostic, Diagnostics, Severity};
 use crate::spec::files::{self, Files};
 use crate::spec::lint::warnings;
 use crate::spec::overrides::{apply_profile, apply_set, command_line};
 use crate::spec::render::{Renderer, names_of};
-use crate::spec::server;
+use crate::spec::server::{self, EnvironmentAsWritten};
+use crate::spec::sql_cache::SqlCache;
 use crate::spec::steps::StepBinder;
 use crate::spec::suggest::{nearest, one_of};
 use crate::spec::tables::TableBinder;
 use crate::spec::template::{Names, Templates, to_dynamic};
 use crate::spec::tree::{Node, Place, Source, Value};
+use crate::spec::wire::claim::{ClaimFile, SourceFile};
 use crate::spec::wire::experiment::{ExperimentFile, TrialFile};
 use crate::spec::wire::scalar::OneOrMany;
 use crate::spec::yaml::parse;
@@ -68,6 +72,9 @@ pub struct Spec {
     environment: Option<OneOrMany>,
     templates: Templates,
     files: Files,
+    /// Environment files that were read; what was wrong with them is kept as well.
+    environments: Mutex<BTreeMap<String, Result<Arc<EnvironmentAsWritten>, Diagnostics>>>,
+    sql: SqlCache,
 }
 
 /// A bound trial and the trees its values come from.
@@ -76,7 +83,7 @@ pub(super) struct Bound {
     /// `server`, `tables` and `steps`, rendered.
     pub(super) tree: Node,
     /// The environment file.
-    pub(super) environment: Node,
+    pub(super) environment: Arc<EnvironmentAsWritten>,
 }
 
 /// Reads an experiment file and applies profile, `--set` and `--only`.
@@ -86,7 +93,11 @@ pub(super) struct Bound {
 /// are added, so that one pass shows as much as possible.
 pub fn load(path: &Path, options: &LoadOptions) -> Result<Spec, Diagnostics> {
     let source = files::read(path).map_err(|problem| {
-        let place = Place { source: Arc::new(Source { name: path.display().to_string(), text: String::new() }), start: 0, end: 0 };
+        let place = Place {
+            source: Arc::new(Source { name: path.display().to_string(), text: String::new() }),
+            start: 0,
+            end: 0,
+        };
         Diagnostics::from(Diagnostic::new(place, problem.message).maybe_hint(problem.hint))
     })?;
     let mut tree = parse(&source).map_err(|problem| Diagnostics::from(*problem))?;
@@ -124,13 +135,16 @@ pub fn load(path: &Path, options: &LoadOptions) -> Result<Spec, Diagnostics> {
         warnings: Diagnostics::default(),
         files: Files::new(path, options.environments.as_deref()),
         templates: Templates::default(),
+        environments: Mutex::default(),
+        sql: SqlCache::default(),
         tree,
         environment,
     };
     let mut first_found = Diagnostics::default();
     let steps = spec.first_steps(&mut first_found);
-    let binder = ClaimBinder { tree: &spec.tree, design: &whole_design, sources: &file.sources, steps: steps.as_deref() };
-    spec.claims = binder.bind(&file.claims, &claim_indexes, &mut found);
+    let changed = options.profile.is_some() || !options.set.is_empty();
+    let claims = (file.claims.as_slice(), claim_indexes.as_slice());
+    spec.claims = spec.claims(claims, &file.sources, steps.as_deref(), &whole_design, changed, &mut found);
     spec.lint(&mut found);
     if found.has_errors() {
         let broken = spec.broken_factors();
@@ -173,7 +187,10 @@ fn missing_keys(tree: &Node, file: &ExperimentFile, found: &mut Diagnostics) {
         ("steps", "say what a trial does, such as `- create: orders`"),
     ] {
         // A misspelt key is an unknown key, which says what was meant.
-        let misspelt = tree.entries().iter().any(|(other, _)| other.text != key && nearest(&other.text, [key]).is_some());
+        let misspelt = tree
+            .entries()
+            .iter()
+            .any(|(other, _)| other.text != key && nearest(&other.text, [key]).is_some());
         if !misspelt && tree.get(key).is_none_or(|node| node.value == Value::Null) {
             found.push(tree.problem("", format!("the key `{key}` is missing")).hint(hint));
         }
@@ -184,14 +201,26 @@ fn missing_keys(tree: &Node, file: &ExperimentFile, found: &mut Diagnostics) {
             && name.chars().all(|c| c.is_ascii_alphanumeric() || c == '-' || c == '_');
         if !fits {
             let problem = tree.problem("experiment", format!("`{name}` cannot be the name of an experiment"));
-            found.push(problem.expected("letters, digits, `-` and `_`, at most 64").hint("results go into a folder of this name"));
+            found.push(
+                problem
+                    .expected("letters, digits, `-` and `_`, at most 64")
+                    .hint("results go into a folder of this name"),
+            );
         }
     }
-    if tree.get("tables").is_some_and(|tables| matches!(&tables.value, Value::Map(entries) if entries.is_empty())) {
-        found.push(tree.problem("tables", "there are no tables").hint("every experiment has at least one table"));
+    if tree
+        .get("tables")
+        .is_some_and(|tables| matches!(&tables.value, Value::Map(entries) if entries.is_empty()))
+    {
+        found.push(
+            tree.problem("tables", "there are no tables").hint("every experiment has at least one table"),
+        );
     }
     if tree.get("steps").is_some_and(|steps| matches!(&steps.value, Value::List(items) if items.is_empty())) {
-        found.push(tree.problem("steps", "there are no steps").hint("say what a trial does, such as `- create: orders`"));
+        found.push(
+            tree.problem("steps", "there are no steps")
+                .hint("say what a trial does, such as `- create: orders`"),
+        );
     }
 }
 
@@ -199,7 +228,9 @@ fn environment(tree: &Node, found: &mut Diagnostics) -> Option<OneOrMany> {
     let node = tree.get("environment")?;
     let environment = bind::<OneOrMany>(node, found).0?;
     if environment.values.is_empty() {
-        found.push(tree.problem("environment", "no environment is named").hint("leave the key away for `postgres`"));
+        found.push(
+            tree.problem("environment", "no environment is named").hint("leave the key away for `postgres`"),
+        );
     }
     Some(environment)
 }
@@ -213,7 +244,8 @@ fn apply_only(design: &mut Design, only: &[String], found: &mut Diagnostics) {
                 Err(problem) => found.push(problem.diagnostic(command_line("--only", option))),
             },
             None => found.push(
-                Diagnostic::new(command_line("--only", option), "a level is missing here").expected("`--only factor=level`"),
+                Diagnostic::new(command_line("--only", option), "a level is missing here")
+                    .expected("`--only factor=level`"),
             ),
         }
     }
@@ -256,17 +288,28 @@ impl Spec {
         let (file, bound_tree) = bind::<TrialFile>(&tree, found);
         let step_indexes = surviving(&bound_tree, "steps");
         let file = file?;
-        let binder = TableBinder { tree: &tree, templates: &self.templates, names: &names, seed: self.design.seed };
-        let tables: Vec<_> = file.tables.iter().filter_map(|(name, table)| binder.bind(name, table, found)).collect();
-        let table_names: Vec<&str> =
-            tree.get("tables").map(Node::entries).unwrap_or_default().iter().map(|(key, _)| key.text.as_str()).collect();
+        let binder = TableBinder {
+            tree: &tree,
+            templates: &self.templates,
+            names: &names,
+            seed: self.design.seed,
+            sql: &self.sql,
+        };
+        let tables: Vec<_> =
+            file.tables.iter().filter_map(|(name, table)| binder.bind(name, table, found)).collect();
+        let table_names: Vec<&str> = tree
+            .get("tables")
+            .map(Node::entries)
+            .unwrap_or_default()
+            .iter()
+            .map(|(key, _)| key.text.as_str())
+            .collect();
         let binder = StepBinder { tree: &tree, tables: &tables, table_names: &table_names };
         let steps = binder.bind(&file.steps, &step_indexes, found);
         let environment_name = environment_name?;
         let environment = self.environment_file(&environment_name, found)?;
         let spec = environment.resolve(&file.server, &tree, found)?;
         let trial = BoundTrial { environment: spec, tables, steps };
-        let environment = environment.into_tree();
         (!found.has_errors()).then(|| Bound { trial, tree: without_broken_steps(tree), environment })
     }
 
@@ -284,14 +327,27 @@ impl Spec {
         Some(name)
     }
 
-    fn environment_file(&self, name: &str, found: &mut Diagnostics) -> Option<server::EnvironmentAsWritten> {
-        match self.files.environment(name) {
-            Ok(source) => server::read(name, &source, found),
-            Err(problem) => {
-                let list = self.tree.get("environment").map(Node::items).unwrap_or_default();
-                let place = list.iter().find(|item| item.text() == Some(name)).map(|item| item.place.clone());
-                let place = place.unwrap_or_else(|| self.tree.find_place("environment").0);
-                found.push(Diagnostic::new(place, problem.message).maybe_hint(problem.hint));
+    fn environment_file(&self, name: &str, found: &mut Diagnostics) -> Option<Arc<EnvironmentAsWritten>> {
+        let mut read = self.environments.lock().unwrap_or_else(PoisonError::into_inner);
+        let file = read.entry(name.to_owned()).or_insert_with(|| {
+            let mut problems = Diagnostics::default();
+            let file = match self.files.environment(name) {
+                Ok(source) => server::read(name, &source, &mut problems),
+                Err(problem) => {
+                    let list = self.tree.get("environment").map(Node::items).unwrap_or_default();
+                    let place =
+                        list.iter().find(|item| item.text() == Some(name)).map(|item| item.place.clone());
+                    let place = place.unwrap_or_else(|| self.tree.find_place("environment").0);
+                    problems.push(Diagnostic::new(place, problem.message).maybe_hint(problem.hint));
+                    None
+                }
+            };
+            file.map(Arc::new).filter(|_| problems.is_empty()).ok_or(problems)
+        });
+        match file {
+            Ok(file) => Some(Arc::clone(file)),
+            Err(problems) => {
+                found.extend(problems.clone());
                 None
             }
         }
@@ -302,6 +358,29 @@ impl Spec {
         let first = treatments(&self.design).next()?;
         let bound = self.bind_into(&first, found)?;
         Some(bound.trial.steps.into_iter().map(|step| step.name).collect())
+    }
+
+    /// The claims, checked against the whole design. Where the command line took their treatments away
+    /// they are left out: without an error, because the file is right.
+    fn claims(
+        &self,
+        (files, indexes): (&[ClaimFile], &[usize]),
+        sources: &IndexMap<String, SourceFile>,
+        steps: Option<&[String]>,
+        whole: &Design,
+        changed: bool,
+        found: &mut Diagnostics,
+    ) -> Vec<Claim> {
+        let bind = |design: &Design, found: &mut Diagnostics| {
+            ClaimBinder { tree: &self.tree, design, sources, steps }.bind(files, indexes, found)
+        };
+        let mut problems = Diagnostics::default();
+        let claims = bind(whole, &mut problems);
+        if changed {
+            problems.items.iter_mut().for_each(|item| item.severity = Severity::Warning);
+        }
+        found.extend(problems);
+        if *whole == self.design { claims } else { bind(&self.design, &mut Diagnostics::default()) }
     }
 
     /// Factors of the file that could not be understood: templates that use them are not to blame.
@@ -347,5 +426,200 @@ impl Spec {
     #[must_use]
     pub fn environments(&self) -> String {
         one_of(self.files.environment_names().iter().map(String::as_str))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use crate::model::{ColumnType, Generator, LoadMethod, Persistence, StepKind, TemplatePart};
+
+    use super::*;
+
+    const UNLOGGED: &str = r#"
+experiment: unlogged
+question: How much does an UNLOGGED table gain on bulk INSERT, with and without indexes?
+sources:
+  jalvingh-2017: {title: PostgreSQL performance tests, author: F. Jalvingh, date: 2017-06-08, system: PostgreSQL through JDBC}
+environment: postgres
+design:
+  factors:
+    storage: [logged, unlogged]
+    indexes: [none, pk and two]
+    batch: [1, 500, 5000]
+    load:
+      one: {clients: 1, tables: 1}
+      three into one: {clients: 3, tables: 1}
+  exclude: [{storage: unlogged, batch: 1}]
+  blocks: 6
+  seed: 20170608
+profiles:
+  quick: {tables.h_boekingdetail.rows: 20_000, design.blocks: 2}
+server:
+  settings: {max_wal_size: 8GB, checkpoint_timeout: 1h, fsync: off}
+tables:
+  h_boekingdetail:
+    ddl: |
+      CREATE {{ "UNLOGGED" if storage == "unlogged" }} TABLE h_boekingdetail (
+        id_h integer, source_system_id integer, organisation_id integer, load_dts timestamptz, boekingdetailid varchar(255))
+    indexes: |
+      {% if indexes != "none" %}
+      ALTER TABLE h_boekingdetail ADD PRIMARY KEY (id_h);
+      CREATE INDEX ON h_boekingdetail (boekingdetailid);
+      {% endif %}
+    rows: 1_000_000
+    values:
+      id_h: {sequence: {start: 1_000_000}}
+      source_system_id: 1
+      organisation_id: 12
+      load_dts: 2017-06-08T00:00:00Z
+      boekingdetailid: {template: "boe{{ row }}kingdetail{{ row + batch_offset | pad(8) }}"}
+steps:
+  - create: h_boekingdetail
+  - load:
+      name: insert
+      table: h_boekingdetail
+      method: {insert: {rows_per_batch: "{{ batch }}", rows_per_commit: 50_000}}
+      clients: "{{ load.clients }}"
+claims:
+  - id: unlogged-gain
+    source: jalvingh-2017
+    quote: 1M rows in 7,025 and 6,940 ms UNLOGGED against 7,500 and 7,410 ms logged
+    metric: insert.rows_per_second
+    ratio: {of: {storage: unlogged}, to: {storage: logged}, where: {indexes: none, batch: 5000}}
+    published: 1.07
+    needs: {rows: ">= 100_000"}
+"#;
+
+    fn loaded(text: &str, options: &LoadOptions) -> Result<Spec, Diagnostics> {
+        let folder = tempfile::tempdir().expect("a folder");
+        let path = folder.path().join("x.yaml");
+        std::fs::write(&path, text).expect("written");
+        load(&path, options)
+    }
+
+    fn unlogged(options: &LoadOptions) -> Spec {
+        let text = UNLOGGED.replace("row + batch_offset", "row % 10 + 1");
+        loaded(&text, options).unwrap_or_else(|found| panic!("{found}"))
+    }
+
+    #[test]
+    fn the_sketch_of_the_design_is_understood() {
+        let spec = unlogged(&LoadOptions::default());
+        let report = spec.check_all().unwrap_or_else(|found| panic!("{found}"));
+        assert_eq!((report.treatments, report.trials), (20, 120));
+        assert!(report.exhaustive && report.warnings.is_empty(), "{}", report.warnings);
+        assert_eq!(spec.claims.len(), 1);
+        let last = Treatment { levels: vec![1, 1, 2, 1] };
+        let trial = spec.bind(&last).unwrap_or_else(|found| panic!("{found}"));
+        let table = &trial.tables[0];
+        assert_eq!(
+            (table.persistence, table.rows, table.seed),
+            (Persistence::Unlogged, 1_000_000, 20_170_608)
+        );
+        assert_eq!(table.copies[0].indexes.len(), 2);
+        assert!(table.columns[0].not_null);
+        assert_eq!(table.columns[4].kind, ColumnType::Varchar(Some(255)));
+        let Generator::Template(parts) = &table.columns[4].generator else { panic!("a template") };
+        assert_eq!(parts.len(), 4);
+        assert_eq!(parts[3], TemplatePart::Row { divide: 1, modulo: 10, multiply: 1, add: 1, pad: 8 });
+        let StepKind::Load(load) = &trial.steps[1].kind else { panic!("a load") };
+        assert_eq!(load.clients, 3);
+        let LoadMethod::Insert(insert) = &load.method else { panic!("an insert") };
+        assert_eq!((insert.rows_per_batch, insert.rows_per_commit), (5000, Some(50_000)));
+        assert_eq!(trial.environment.settings.get("fsync"), Some(&Scalar::Text("off".to_owned())));
+        let logged = spec.bind(&Treatment { levels: vec![0, 0, 0, 0] }).expect("binds");
+        assert!(logged.tables[0].copies[0].indexes.is_empty());
+        assert_eq!(logged.tables[0].persistence, Persistence::Logged);
+    }
+
+    #[test]
+    fn profile_set_and_only_change_the_experiment_and_its_hash() {
+        let plain = unlogged(&LoadOptions::default());
+        let options = LoadOptions {
+            profile: Some("quick".to_owned()),
+            set: vec![
+                "tables.h_boekingdetail.rows=10".to_owned(),
+                "server.settings.work_mem=64MB".to_owned(),
+            ],
+            only: vec!["batch=500".to_owned(), "load=one".to_owned()],
+            environments: None,
+        };
+        let changed = unlogged(&options);
+        assert_eq!(changed.design.blocks.max, 2);
+        let report = changed.check_all().unwrap_or_else(|found| panic!("{found}"));
+        assert_eq!(report.treatments, 4);
+        let trial = changed.bind(&Treatment { levels: vec![0, 0, 0, 0] }).expect("binds");
+        assert_eq!(trial.tables[0].rows, 10);
+        assert!(trial.environment.settings.contains_key("work_mem"));
+        assert_ne!(plain.hash, changed.hash);
+        assert_eq!(plain.hash, unlogged(&LoadOptions::default()).hash);
+    }
+
+    #[test]
+    fn unknown_names_beside_row_are_found() {
+        let found = loaded(UNLOGGED, &LoadOptions::default())
+            .and_then(|spec| spec.check_all())
+            .expect_err("misspelt");
+        assert!(found.to_string().contains("`batch_offset` is not possible together with `row`"), "{found}");
+    }
+
+    #[test]
+    fn copies_and_environments_as_factors() {
+        let text = "
+experiment: copies
+question: q
+environment: [postgres-15, postgres-18]
+design: {factors: {tables: [1, 3]}}
+tables:
+  t:
+    ddl: CREATE TABLE {{ table | ident }} (id bigint PRIMARY KEY, doc jsonb, tags text[])
+    indexes: CREATE INDEX ON {{ table }} (id)
+    rows: 30
+    copies: '{{ tables }}'
+    values:
+      doc: {object: {n: {uniform: {min: 1, max: '{{ rows }}'}}}, nulls: 10%}
+      tags: {array: {length: {min: 0, max: 3}, of: {choice: {a: 3, b: 1}}}}
+steps: [{create: {table: t, without: indexes}}, {load: {table: t, method: copy, clients: 3}}, {index: t}, {read: {table: t, method: select}}]
+";
+        let spec = loaded(text, &LoadOptions::default()).unwrap_or_else(|found| panic!("{found}"));
+        let trial = spec.bind(&Treatment { levels: vec![1, 1] }).unwrap_or_else(|found| panic!("{found}"));
+        assert_eq!(trial.environment.versions.min, 18);
+        assert_eq!(trial.environment.image, "postgres:18");
+        let names: Vec<&str> = trial.tables[0].copies.iter().map(|copy| copy.name.as_str()).collect();
+        assert_eq!(names, ["t_1", "t_2", "t_3"]);
+        assert!((trial.tables[0].columns[1].nulls - 0.1).abs() < 1e-9);
+        let StepKind::Load(load) = &trial.steps[1].kind else { panic!("a load") };
+        assert_eq!(load.verify, crate::model::Verify::End);
+        assert_eq!(trial.steps[3].name, "select");
+        let single = spec.bind(&Treatment { levels: vec![0, 0] }).unwrap_or_else(|found| panic!("{found}"));
+        assert_eq!(single.tables[0].copies[0].name, "t");
+    }
+
+    #[test]
+    fn a_thousand_treatments_are_checked_in_reasonable_time() {
+        let levels = (1..=16).map(|level| level.to_string()).collect::<Vec<_>>().join(", ");
+        let text = UNLOGGED
+            .replace("row + batch_offset", "row")
+            .replace(
+                "batch: [1, 500, 5000]",
+                &format!(
+                    "batch: [{levels}]\n    x: [1, 2, 3, 4, 5, 6, 7, 8]\n    y: [1, 2, 3, 4, 5, 6, 7, 8]"
+                ),
+            )
+            .replace(
+                "exclude: [{storage: unlogged, batch: 1}]",
+                "exclude: [{storage: unlogged}, {indexes: none}, {load: one}]",
+            )
+            .replace("where: {indexes: none, batch: 5000}", "where: {batch: 5}")
+            .replace(
+                "- create: h_boekingdetail",
+                "- create: h_boekingdetail\n  - sql: SELECT {{ x }} + {{ y }}",
+            );
+        let text = text[..text.find("claims:").expect("there")].to_owned();
+        let started = std::time::Instant::now();
+        let spec = loaded(&text, &LoadOptions::default()).unwrap_or_else(|found| panic!("{found}"));
+        let report = spec.check_all().unwrap_or_else(|found| panic!("{found}"));
+        assert_eq!((report.checked, report.exhaustive), (1024, true));
+        assert!(started.elapsed().as_secs() < 20);
     }
 }

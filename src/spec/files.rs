@@ -57,7 +57,8 @@ impl Files {
     pub fn sql(&self, name: &str) -> Result<Arc<Source>, FileProblem> {
         self.once(&format!("sql {name}"), || {
             let relative = Path::new(name);
-            let inside = relative.components().all(|part| matches!(part, Component::Normal(_) | Component::CurDir));
+            let inside =
+                relative.components().all(|part| matches!(part, Component::Normal(_) | Component::CurDir));
             if !inside {
                 return Err(FileProblem::new(
                     format!("`{name}` is outside of the experiment's folder"),
@@ -91,7 +92,9 @@ impl Files {
                 ));
             }
             let file = format!("{name}.yaml");
-            if let Some(path) = self.environments.iter().map(|folder| folder.join(&file)).find(|path| path.is_file()) {
+            if let Some(path) =
+                self.environments.iter().map(|folder| folder.join(&file)).find(|path| path.is_file())
+            {
                 return read(&path);
             }
             if let Some((_, text)) = BUILT_IN.iter().find(|(known, _)| *known == name) {
@@ -101,7 +104,8 @@ impl Files {
             let known = self.environment_names();
             let hint = crate::spec::suggest::did_you_mean(name, known.iter().map(String::as_str));
             let list = crate::spec::suggest::one_of(known.iter().map(String::as_str));
-            let message = format!("there is no environment `{name}`; there are {}", list.replace(" or ", " and "));
+            let message =
+                format!("there is no environment `{name}`; there are {}", list.replace(" or ", " and "));
             Err(FileProblem { message, hint })
         })
     }
@@ -125,7 +129,9 @@ impl Files {
     /// All files that were read so far, by kind and name, for the experiment's hash.
     pub fn used(&self) -> Vec<(String, Arc<Source>)> {
         let read = self.read.lock().unwrap_or_else(PoisonError::into_inner);
-        read.iter().filter_map(|(key, source)| Some((key.clone(), Arc::clone(source.as_ref().ok()?)))).collect()
+        read.iter()
+            .filter_map(|(key, source)| Some((key.clone(), Arc::clone(source.as_ref().ok()?))))
+            .collect()
     }
 
     fn once(
@@ -147,14 +153,24 @@ pub fn read(path: &Path) -> Result<Arc<Source>, FileProblem> {
     let problem = |error: &std::io::Error| FileProblem::new(format!("cannot read `{name}`: {error}"), "");
     let size = path.metadata().map_err(|error| problem(&error))?;
     if !size.is_file() {
-        return Err(FileProblem::new(format!("`{name}` is not a file"), "name a file, not a folder or device"));
+        return Err(FileProblem::new(
+            format!("`{name}` is not a file"),
+            "name a file, not a folder or device",
+        ));
     }
     if size.len() > MAX_FILE_BYTES {
-        return Err(FileProblem::new(format!("`{name}` is larger than 1 MiB"), "put data into tables, not into SQL or YAML"));
+        return Err(FileProblem::new(
+            format!("`{name}` is larger than 1 MiB"),
+            "put data into tables, not into SQL or YAML",
+        ));
     }
     let bytes = std::fs::read(path).map_err(|error| problem(&error))?;
-    let text = String::from_utf8(bytes)
-        .map_err(|error| FileProblem::new(format!("`{name}` is not UTF-8 text (byte {})", error.utf8_error().valid_up_to()), "save it as UTF-8"))?;
+    let text = String::from_utf8(bytes).map_err(|error| {
+        FileProblem::new(
+            format!("`{name}` is not UTF-8 text (byte {})", error.utf8_error().valid_up_to()),
+            "save it as UTF-8",
+        )
+    })?;
     Ok(Arc::new(Source { name, text }))
 }
 
@@ -162,7 +178,9 @@ pub fn read(path: &Path) -> Result<Arc<Source>, FileProblem> {
 #[must_use]
 pub fn is_sql_file(text: &str) -> bool {
     let text = text.trim();
-    text.ends_with(".sql") && !text.contains(['\n', ';', '(']) && text.split_whitespace().count() == 1
+    Path::new(text).extension().is_some_and(|extension| extension == "sql")
+        && !text.contains(['\n', ';', '('])
+        && text.split_whitespace().count() == 1
 }
 
 #[cfg(test)]

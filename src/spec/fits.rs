@@ -1,7 +1,7 @@
 //! Whether a value written in a file is a value of a column's type.
 
-use jiff::civil::{Date, DateTime};
 use jiff::Timestamp;
+use jiff::civil::{Date, DateTime};
 
 use crate::model::{ColumnType, Scalar};
 
@@ -15,7 +15,8 @@ type Misfit = (String, String);
 pub fn fits(value: &Scalar, kind: &ColumnType) -> Result<Scalar, Misfit> {
     let misfit = || (format!("`{value}` is not a value of type {}", type_name(kind)), example(kind));
     let fitting = match (kind, value) {
-        (ColumnType::Bool, Scalar::Bool(_)) => Some(value.clone()),
+        (ColumnType::Bool, Scalar::Bool(_))
+        | (ColumnType::Float4 | ColumnType::Float8, Scalar::Int(_) | Scalar::Float(_)) => Some(value.clone()),
         (ColumnType::Bool, Scalar::Text(text)) => match text.to_lowercase().as_str() {
             "on" | "yes" | "true" => Some(Scalar::Bool(true)),
             "off" | "no" | "false" => Some(Scalar::Bool(false)),
@@ -30,9 +31,12 @@ pub fn fits(value: &Scalar, kind: &ColumnType) -> Result<Scalar, Misfit> {
             Some(value.clone())
         }
         (ColumnType::Int2 | ColumnType::Int4 | ColumnType::Int8, Scalar::Text(text)) => {
-            return text.trim().parse().map_err(|_| misfit()).and_then(|number| fits(&Scalar::Int(number), kind));
+            return text
+                .trim()
+                .parse()
+                .map_err(|_| misfit())
+                .and_then(|number| fits(&Scalar::Int(number), kind));
         }
-        (ColumnType::Float4 | ColumnType::Float8, Scalar::Int(_) | Scalar::Float(_)) => Some(value.clone()),
         (ColumnType::Float4 | ColumnType::Float8, Scalar::Text(text)) => {
             text.trim().parse().ok().filter(|number: &f64| number.is_finite()).map(Scalar::Float)
         }
@@ -45,8 +49,12 @@ pub fn fits(value: &Scalar, kind: &ColumnType) -> Result<Scalar, Misfit> {
             let hex = digits.len().is_multiple_of(2) && digits.chars().all(|c| c.is_ascii_hexdigit());
             hex.then(|| value.clone())
         }
-        (ColumnType::Date, Scalar::Text(text)) => text.parse::<Date>().ok().map(|date| Scalar::Text(date.to_string())),
-        (ColumnType::Timestamp, Scalar::Text(text)) => local_time(text).map(|time| Scalar::Text(time.to_string())),
+        (ColumnType::Date, Scalar::Text(text)) => {
+            text.parse::<Date>().ok().map(|date| Scalar::Text(date.to_string()))
+        }
+        (ColumnType::Timestamp, Scalar::Text(text)) => {
+            local_time(text).map(|time| Scalar::Text(time.to_string()))
+        }
         (ColumnType::Timestamptz, Scalar::Text(text)) => {
             let utc = || jiff::tz::Offset::UTC.to_timestamp(local_time(text)?).ok();
             text.parse::<Timestamp>().ok().or_else(utc).map(|time| Scalar::Text(time.to_string()))
@@ -85,7 +93,9 @@ fn text(value: &Scalar, kind: &ColumnType) -> Option<Result<Scalar, Misfit>> {
         _ => None,
     };
     Some(match max {
-        _ if text.contains('\0') => Err(("PostgreSQL text cannot contain NUL".to_owned(), "text without NUL".to_owned())),
+        _ if text.contains('\0') => {
+            Err(("PostgreSQL text cannot contain NUL".to_owned(), "text without NUL".to_owned()))
+        }
         Some(max) if length > max as usize => Err((
             format!("a text of {length} characters does not fit into {}", type_name(kind)),
             format!("at most {max} characters"),
@@ -118,8 +128,12 @@ fn numeric(text: &str, precision: Option<u32>, scale: u32) -> Result<bool, Misfi
 /// A message with the last value.
 pub fn check_number(start: &Scalar, step: f64, rows: u64, kind: &ColumnType) -> Result<(), String> {
     let (Some((min, max)), Scalar::Int(start)) = (number_range(kind), start) else { return Ok(()) };
-    #[expect(clippy::cast_possible_truncation, reason = "steps of integers were checked to be whole; the cast saturates")]
-    let last = i128::from(rows.saturating_sub(1)).saturating_mul(step as i128).saturating_add(i128::from(*start));
+    #[expect(
+        clippy::cast_possible_truncation,
+        reason = "steps of integers were checked to be whole; the cast saturates"
+    )]
+    let last =
+        i128::from(rows.saturating_sub(1)).saturating_mul(step as i128).saturating_add(i128::from(*start));
     if (min..=max).contains(&last) {
         return Ok(());
     }
@@ -197,7 +211,10 @@ mod tests {
 
     #[test]
     fn values_are_checked_against_types() {
-        assert_eq!(fits(&text("2017-06-08T00:00:00Z"), &ColumnType::Timestamptz), Ok(text("2017-06-08T00:00:00Z")));
+        assert_eq!(
+            fits(&text("2017-06-08T00:00:00Z"), &ColumnType::Timestamptz),
+            Ok(text("2017-06-08T00:00:00Z"))
+        );
         assert_eq!(fits(&text("2017-06-08"), &ColumnType::Timestamptz), Ok(text("2017-06-08T00:00:00Z")));
         assert_eq!(fits(&text("2017-06-08 10:00"), &ColumnType::Timestamp), Ok(text("2017-06-08T10:00:00")));
         assert_eq!(fits(&Scalar::Int(5), &ColumnType::Text), Ok(text("5")));

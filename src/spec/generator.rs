@@ -2,11 +2,16 @@
 
 use crate::model::{ColumnType, Generator, Scalar, TemplatePart, TextShape};
 use crate::spec::diagnostic::Diagnostics;
-use crate::spec::fits::{check_number, fits, is_text, number_range, type_name};
+use crate::spec::fits::{check_number, fits, number_range, type_name};
+use crate::spec::plausible::{
+    first_of, given, kind_of, max_length, other_generator, plausible, suitable, suits,
+};
 use crate::spec::row_template::{Piece, longest, split};
 use crate::spec::template::{Names, Templates};
 use crate::spec::tree::Node;
-use crate::spec::wire::values::{ChoiceFile, GeneratorFile, SequenceFile, ShapeFile, UuidWord, ValueFile};
+use crate::spec::wire::values::{
+    ChoiceFile, GeneratorFile, SequenceFile, ShapeFile, UuidWord, ValueFile, ZipfFile,
+};
 
 /// Unix time in milliseconds of 2024-01-01, where generated times begin.
 const FIRST_MS: u64 = 1_704_067_200_000;
@@ -31,7 +36,13 @@ type Made = Option<Generator>;
 
 impl Target<'_> {
     /// The generator at `path` for a type, and the share of nulls.
-    pub fn make(&self, value: &ValueFile, kind: &ColumnType, path: &str, found: &mut Diagnostics) -> Option<(Generator, f64)> {
+    pub fn make(
+        &self,
+        value: &ValueFile,
+        kind: &ColumnType,
+        path: &str,
+        found: &mut Diagnostics,
+    ) -> Option<(Generator, f64)> {
         match value {
             ValueFile::Constant(Scalar::Null) => Some((Generator::Constant(Scalar::Null), 1.0)),
             ValueFile::Constant(value) => {
@@ -59,13 +70,24 @@ impl Target<'_> {
             }
             several => {
                 let message = format!("several generators are named here: {}", several.join(", "));
-                found.push(self.tree.problem(path, message).expected("exactly one generator, and optionally `nulls`"));
+                found.push(
+                    self.tree
+                        .problem(path, message)
+                        .expected("exactly one generator, and optionally `nulls`"),
+                );
                 None
             }
         }
     }
 
-    fn named(&self, name: &str, file: &GeneratorFile, kind: &ColumnType, path: &str, found: &mut Diagnostics) -> Made {
+    fn named(
+        &self,
+        name: &str,
+        file: &GeneratorFile,
+        kind: &ColumnType,
+        path: &str,
+        found: &mut Diagnostics,
+    ) -> Made {
         if !suits(name, kind) {
             let message = format!("`{name}` cannot make values of type {}", type_name(kind));
             let problem = self.tree.problem(path, message).expected(suitable(kind));
@@ -79,7 +101,8 @@ impl Target<'_> {
             }
             "sequence" => self.sequence(file.sequence.as_ref()?, kind, path, found),
             "shuffle" => {
-                let start = file.shuffle.as_ref()?.start.as_ref().map_or(Scalar::Int(1), |start| start.0.clone());
+                let start =
+                    file.shuffle.as_ref()?.start.as_ref().map_or(Scalar::Int(1), |start| start.0.clone());
                 let start = self.scalar(&start, kind, &format!("{path}.start"), found)?;
                 self.last_fits(&start, 1.0, kind, path, found).then_some(Generator::Shuffle { start })
             }
@@ -89,26 +112,13 @@ impl Target<'_> {
                 let max = self.scalar(&bounds.max.0, kind, &format!("{path}.max"), found);
                 self.ordered(min?, max?, path, found)
             }
-            "zipf" => {
-                let zipf = file.zipf.as_ref()?;
-                let (start, exponent) = (zipf.start.unwrap_or(1), zipf.exponent.unwrap_or(1.0));
-                let last = i128::from(start) + i128::from(zipf.n.0) - 1;
-                let range = number_range(kind);
-                if zipf.n.0 == 0 || !(exponent > 0.0 && exponent.is_finite()) {
-                    found.push(self.tree.problem(path, "zipf needs `n` of at least 1 and an exponent greater than 0"));
-                    return None;
-                }
-                if range.is_some_and(|(min, max)| i128::from(start) < min || last > max) {
-                    let message = format!("zipf gives values from {start} to {last}, which do not fit into {}", type_name(kind));
-                    found.push(self.tree.problem(path, message));
-                    return None;
-                }
-                Some(Generator::Zipf { start, n: zipf.n.0, exponent })
-            }
+            "zipf" => self.zipf(file.zipf.as_ref()?, kind, path, found),
             "normal" => {
                 let normal = file.normal.as_ref()?;
                 if normal.deviation < 0.0 {
-                    found.push(self.tree.problem(&format!("{path}.deviation"), "a deviation cannot be negative"));
+                    found.push(
+                        self.tree.problem(&format!("{path}.deviation"), "a deviation cannot be negative"),
+                    );
                     return None;
                 }
                 Some(Generator::Normal { mean: normal.mean, deviation: normal.deviation })
@@ -125,7 +135,11 @@ impl Target<'_> {
                 let array = file.array.as_ref()?;
                 let ColumnType::Array(element) = kind else { return None };
                 let element = self.inner(&array.of, element, &format!("{path}.of"), found)?;
-                Some(Generator::Array { min: array.length.min, max: array.length.max, element: Box::new(element) })
+                Some(Generator::Array {
+                    min: array.length.min,
+                    max: array.length.max,
+                    element: Box::new(element),
+                })
             }
             _ => {
                 let object = file.object.as_ref()?;
@@ -139,17 +153,45 @@ impl Target<'_> {
         }
     }
 
+    fn zipf(&self, zipf: &ZipfFile, kind: &ColumnType, path: &str, found: &mut Diagnostics) -> Made {
+        let (start, exponent) = (zipf.start.unwrap_or(1), zipf.exponent.unwrap_or(1.0));
+        let last = i128::from(start) + i128::from(zipf.n.0) - 1;
+        let range = number_range(kind);
+        if zipf.n.0 == 0 || !(exponent > 0.0 && exponent.is_finite()) {
+            found
+                .push(self.tree.problem(path, "zipf needs `n` of at least 1 and an exponent greater than 0"));
+            return None;
+        }
+        if range.is_some_and(|(min, max)| i128::from(start) < min || last > max) {
+            let message = format!(
+                "zipf gives values from {start} to {last}, which do not fit into {}",
+                type_name(kind)
+            );
+            found.push(self.tree.problem(path, message));
+            return None;
+        }
+        Some(Generator::Zipf { start, n: zipf.n.0, exponent })
+    }
+
     /// A generator inside an array or object, where there are no nulls.
     fn inner(&self, value: &ValueFile, kind: &ColumnType, path: &str, found: &mut Diagnostics) -> Made {
         let (generator, nulls) = self.make(value, kind, path, found)?;
         if nulls > 0.0 && !matches!(generator, Generator::Constant(Scalar::Null)) {
-            found.push(self.tree.problem(&format!("{path}.nulls"), "nulls are possible for whole columns only"));
+            found.push(
+                self.tree.problem(&format!("{path}.nulls"), "nulls are possible for whole columns only"),
+            );
             return None;
         }
         Some(generator)
     }
 
-    fn scalar(&self, value: &Scalar, kind: &ColumnType, path: &str, found: &mut Diagnostics) -> Option<Scalar> {
+    fn scalar(
+        &self,
+        value: &Scalar,
+        kind: &ColumnType,
+        path: &str,
+        found: &mut Diagnostics,
+    ) -> Option<Scalar> {
         match fits(value, kind) {
             Ok(value) => Some(value),
             Err((message, expected)) => {
@@ -167,7 +209,8 @@ impl Target<'_> {
             return None;
         }
         if number_range(kind).is_some() && step.fract() != 0.0 {
-            let message = format!("a step of {step} does not give whole numbers for type {}", type_name(kind));
+            let message =
+                format!("a step of {step} does not give whole numbers for type {}", type_name(kind));
             found.push(self.tree.problem(&format!("{path}.step"), message));
             return None;
         }
@@ -177,9 +220,18 @@ impl Target<'_> {
     }
 
     /// Whether the last of `rows` values still fits into the type.
-    fn last_fits(&self, start: &Scalar, step: f64, kind: &ColumnType, path: &str, found: &mut Diagnostics) -> bool {
+    fn last_fits(
+        &self,
+        start: &Scalar,
+        step: f64,
+        kind: &ColumnType,
+        path: &str,
+        found: &mut Diagnostics,
+    ) -> bool {
         let Err(message) = check_number(start, step, self.rows, kind) else { return true };
-        found.push(self.tree.problem(path, message).hint("start lower, load fewer rows, or declare a wider type"));
+        found.push(
+            self.tree.problem(path, message).hint("start lower, load fewer rows, or declare a wider type"),
+        );
         false
     }
 
@@ -206,7 +258,9 @@ impl Target<'_> {
 
     fn choice(&self, file: &ChoiceFile, kind: &ColumnType, path: &str, found: &mut Diagnostics) -> Made {
         if file.values.is_empty() {
-            found.push(self.tree.problem(path, "there is nothing to choose from").hint("list at least one value"));
+            found.push(
+                self.tree.problem(path, "there is nothing to choose from").hint("list at least one value"),
+            );
             return None;
         }
         let weighted = !file.weights.is_empty();
@@ -224,7 +278,8 @@ impl Target<'_> {
     }
 
     fn template(&self, text: &str, kind: &ColumnType, path: &str, found: &mut Diagnostics) -> Made {
-        let place = self.tree.find(path).map_or_else(|| self.tree.find_place(path).0, |node| node.place.clone());
+        let place =
+            self.tree.find(path).map_or_else(|| self.tree.find_place(path).0, |node| node.place.clone());
         let pieces = match split(text) {
             Ok(pieces) => pieces,
             Err(problem) => {
@@ -248,7 +303,8 @@ impl Target<'_> {
         }
         let longest: usize = parts.iter().map(|part| longest(part, self.rows)).sum();
         if let Some(max) = max_length(kind).filter(|max| longest > *max as usize) {
-            let message = format!("the template gives up to {longest} characters, {} holds {max}", type_name(kind));
+            let message =
+                format!("the template gives up to {longest} characters, {} holds {max}", type_name(kind));
             found.push(self.tree.problem(path, message).hint("shorten the template or widen the column"));
             return None;
         }
@@ -268,155 +324,5 @@ impl Target<'_> {
             max_length: file.length.max,
             compressibility: file.compressibility.map_or(0.0, |share| share.0),
         }))
-    }
-}
-
-/// Names of the generators that are given.
-fn given(file: &GeneratorFile) -> Vec<&'static str> {
-    let all = [
-        ("constant", file.constant.is_some()),
-        ("sequence", file.sequence.is_some()),
-        ("shuffle", file.shuffle.is_some()),
-        ("uniform", file.uniform.is_some()),
-        ("zipf", file.zipf.is_some()),
-        ("normal", file.normal.is_some()),
-        ("choice", file.choice.is_some()),
-        ("template", file.template.is_some()),
-        ("text", file.text.is_some()),
-        ("bytes", file.bytes.is_some()),
-        ("uuid", file.uuid.is_some()),
-        ("array", file.array.is_some()),
-        ("object", file.object.is_some()),
-    ];
-    all.into_iter().filter(|(_, given)| *given).map(|(name, _)| name).collect()
-}
-
-/// Generators that can make values of a type, besides `constant`.
-fn makers(kind: &ColumnType) -> &'static [&'static str] {
-    match kind {
-        ColumnType::Bool => &["choice"],
-        ColumnType::Int2 | ColumnType::Int4 | ColumnType::Int8 => {
-            &["sequence", "shuffle", "uniform", "zipf", "normal", "choice"]
-        }
-        ColumnType::Float4 | ColumnType::Float8 | ColumnType::Numeric { .. } => {
-            &["sequence", "uniform", "normal", "choice"]
-        }
-        ColumnType::Text | ColumnType::Varchar(_) | ColumnType::Char(_) => &["template", "text", "choice"],
-        ColumnType::Bytea => &["bytes", "choice"],
-        ColumnType::Date | ColumnType::Timestamp | ColumnType::Timestamptz => &["sequence", "uniform", "choice"],
-        ColumnType::Uuid => &["uuid", "choice"],
-        ColumnType::Jsonb | ColumnType::Json => &["object", "choice"],
-        ColumnType::Array(_) => &["array"],
-    }
-}
-
-fn suits(name: &str, kind: &ColumnType) -> bool {
-    makers(kind).contains(&name) || (name == "constant" && !matches!(kind, ColumnType::Array(_)))
-}
-
-fn suitable(kind: &ColumnType) -> String {
-    crate::spec::suggest::one_of(makers(kind).iter().copied())
-}
-
-fn other_generator(name: &str, kind: &ColumnType) -> Option<String> {
-    match (name, kind) {
-        ("sequence" | "shuffle", kind) if is_text(kind) => Some("write `{template: \"{{ row }}\"}` for numbered texts".to_owned()),
-        ("text", ColumnType::Bytea) => Some("write `bytes` instead of `text`".to_owned()),
-        ("bytes", kind) if is_text(kind) => Some("write `text` instead of `bytes`".to_owned()),
-        _ => None,
-    }
-}
-
-fn max_length(kind: &ColumnType) -> Option<u32> {
-    match kind {
-        ColumnType::Varchar(length) => *length,
-        ColumnType::Char(length) => Some(*length),
-        _ => None,
-    }
-}
-
-/// Where a sequence starts without a word about it.
-fn first_of(kind: &ColumnType) -> Scalar {
-    match kind {
-        ColumnType::Date => Scalar::Text("2024-01-01".to_owned()),
-        ColumnType::Timestamp => Scalar::Text("2024-01-01T00:00:00".to_owned()),
-        ColumnType::Timestamptz => Scalar::Text("2024-01-01T00:00:00Z".to_owned()),
-        _ => Scalar::Int(1),
-    }
-}
-
-/// The generator of a column that is not named: a sequence for a primary key (`key`), else values of the
-/// type that neither compress to nothing nor repeat.
-#[must_use]
-pub fn plausible(kind: &ColumnType, key: bool) -> Generator {
-    let uniform = |min: i64, max: i64| Generator::Uniform { min: Scalar::Int(min), max: Scalar::Int(max) };
-    let shape = |min: u32, max: u32| {
-        Generator::Random(TextShape { min_length: min, max_length: max, compressibility: 0.0 })
-    };
-    match kind {
-        ColumnType::Int2 | ColumnType::Int4 | ColumnType::Int8 if key => {
-            Generator::Sequence { start: Scalar::Int(1), step: 1.0 }
-        }
-        ColumnType::Bool => {
-            Generator::Choice { values: vec![Scalar::Bool(true), Scalar::Bool(false)], weights: Vec::new() }
-        }
-        ColumnType::Int2 => uniform(0, 9_999),
-        ColumnType::Int4 => uniform(0, 999_999),
-        ColumnType::Int8 => uniform(0, 999_999_999),
-        ColumnType::Float4 | ColumnType::Float8 => {
-            Generator::Uniform { min: Scalar::Float(0.0), max: Scalar::Float(1.0) }
-        }
-        ColumnType::Numeric { precision, scale } => {
-            let digits = precision.map_or(4, |precision| precision.saturating_sub(*scale).min(4));
-            uniform(0, 10_i64.pow(digits) - 1)
-        }
-        ColumnType::Varchar(Some(length)) => shape(16.min(*length), 32.min(*length)),
-        ColumnType::Text | ColumnType::Varchar(None) | ColumnType::Bytea => shape(16, 32),
-        ColumnType::Char(length) => shape(*length, *length),
-        ColumnType::Date => Generator::Uniform {
-            min: first_of(kind),
-            max: Scalar::Text("2024-12-31".to_owned()),
-        },
-        ColumnType::Timestamp | ColumnType::Timestamptz => Generator::Sequence { start: first_of(kind), step: 1.0 },
-        ColumnType::Uuid => Generator::UuidV4,
-        ColumnType::Jsonb | ColumnType::Json => Generator::Object(vec![
-            ("id".to_owned(), ColumnType::Int8, plausible(&ColumnType::Int8, true)),
-            ("name".to_owned(), ColumnType::Text, shape(8, 16)),
-        ]),
-        ColumnType::Array(element) => Generator::Array { min: 3, max: 3, element: Box::new(plausible(element, false)) },
-    }
-}
-
-/// The type that a value inside a JSON object has, read from its generator.
-fn kind_of(value: &ValueFile) -> ColumnType {
-    let of_scalar = |value: &Scalar| match value {
-        Scalar::Bool(_) => ColumnType::Bool,
-        Scalar::Int(_) => ColumnType::Int8,
-        Scalar::Float(_) => ColumnType::Float8,
-        Scalar::Null | Scalar::Text(_) => ColumnType::Text,
-    };
-    let file = match value {
-        ValueFile::Constant(value) => return of_scalar(value),
-        ValueFile::Made(file) => file,
-    };
-    if let Some(constant) = &file.constant {
-        return of_scalar(&constant.0);
-    }
-    if let Some(uniform) = &file.uniform {
-        return of_scalar(&uniform.min.0);
-    }
-    if let Some(choice) = &file.choice {
-        return choice.values.first().map_or(ColumnType::Text, of_scalar);
-    }
-    match given(file).first() {
-        Some(&("sequence" | "shuffle" | "zipf")) => ColumnType::Int8,
-        Some(&"normal") => ColumnType::Float8,
-        Some(&"uuid") => ColumnType::Uuid,
-        Some(&"object") => ColumnType::Jsonb,
-        Some(&"array") => {
-            let element = file.array.as_ref().map_or(ColumnType::Text, |array| kind_of(&array.of));
-            ColumnType::Array(Box::new(element))
-        }
-        _ => ColumnType::Text,
     }
 }

@@ -27,7 +27,9 @@ pub fn warnings(tree: &Node, design: &Design, templates: &Templates, files: &[Ar
         if factor.name != "environment" && !used.contains(&factor.name) {
             let message = format!("nothing uses the factor `{}`: its levels will not differ", factor.name);
             let problem = tree.key_problem("design.factors", &factor.name, message).warning();
-            found.push(problem.hint(format!("write `{{{{ {} }}}}` where it should make a difference", factor.name)));
+            found.push(
+                problem.hint(format!("write `{{{{ {} }}}}` where it should make a difference", factor.name)),
+            );
         }
         if factor.levels.iter().all(|level| level.values.is_empty()) {
             continue;

@@ -19,7 +19,8 @@ pub fn apply_profile(root: &mut Node, name: &str, found: &mut Diagnostics) {
     };
     let Some((_, profile)) = profiles.iter().find(|(key, _)| key.text == name) else {
         let names = || profiles.iter().map(|(key, _)| key.text.as_str());
-        let problem = Diagnostic::new(command_line("--profile", name), format!("there is no profile `{name}`"));
+        let problem =
+            Diagnostic::new(command_line("--profile", name), format!("there is no profile `{name}`"));
         found.push(problem.expected(one_of(names())).maybe_hint(did_you_mean(name, names())));
         return;
     };
@@ -60,11 +61,16 @@ pub fn command_line(option: &str, value: &str) -> Place {
 
 fn relocate(node: &mut Node, source: &Arc<Source>) {
     let end = source.text.len();
-    node.place = Place { source: Arc::clone(source), start: node.place.start.min(end), end: node.place.end.min(end) };
+    node.place =
+        Place { source: Arc::clone(source), start: node.place.start.min(end), end: node.place.end.min(end) };
     match &mut node.value {
         Value::List(items) => items.iter_mut().for_each(|item| relocate(item, source)),
         Value::Map(entries) => entries.iter_mut().for_each(|(key, child)| {
-            key.place = Place { source: Arc::clone(source), start: key.place.start.min(end), end: key.place.end.min(end) };
+            key.place = Place {
+                source: Arc::clone(source),
+                start: key.place.start.min(end),
+                end: key.place.end.min(end),
+            };
             relocate(child, source);
         }),
         _ => {}
@@ -130,7 +136,8 @@ fn child_at<'n>(
 fn next_key(node: &Node, parent: &str, rest: &str) -> (String, bool) {
     let is_settings = parent == "settings" || parent.ends_with(".settings");
     let dotted = node.entries().iter().map(|(key, _)| key.text.as_str()).filter(|key| {
-        key.contains('.') && rest.strip_prefix(*key).is_some_and(|tail| tail.is_empty() || tail.starts_with('.'))
+        key.contains('.')
+            && rest.strip_prefix(*key).is_some_and(|tail| tail.is_empty() || tail.starts_with('.'))
     });
     let key = if is_settings {
         rest
@@ -165,7 +172,11 @@ fn child_of_map<'n>(
         entries.push((Key { text: key.to_owned(), place: place.clone() }, made));
         entries.len() - 1
     });
-    entries[index].0.place = if entries[index].1.value == Value::Map(Vec::new()) { place.clone() } else { entries[index].0.place.clone() };
+    entries[index].0.place = if entries[index].1.value == Value::Map(Vec::new()) {
+        place.clone()
+    } else {
+        entries[index].0.place.clone()
+    };
     Some(&mut entries[index].1)
 }
 
@@ -190,7 +201,10 @@ mod tests {
         assert_eq!(rows.value, Value::Int(20_000));
         assert_eq!(rows.place.source.name, "--set");
         assert_eq!(rows.place.line_column(), (1, 15));
-        assert_eq!(changed("server.settings.c.d=on").0.find("server.settings.c.d").and_then(Node::text), Some("on"));
+        assert_eq!(
+            changed("server.settings.c.d=on").0.find("server.settings.c.d").and_then(Node::text),
+            Some("on")
+        );
         assert!(changed("design.blocks=2").0.find("design.blocks").is_some());
     }
 

@@ -27,7 +27,10 @@ pub fn names_of(design: &Design, treatment: &Treatment) -> Names {
 impl Renderer<'_> {
     /// `server`, `tables` and `steps`, rendered; what cannot be rendered is marked as broken.
     pub fn trial(&self, root: &Node, names: &Names, found: &mut Diagnostics) -> Node {
-        let parts = root.entries().iter().filter(|(key, _)| matches!(key.text.as_str(), "server" | "tables" | "steps"));
+        let parts = root
+            .entries()
+            .iter()
+            .filter(|(key, _)| matches!(key.text.as_str(), "server" | "tables" | "steps"));
         let entries = parts.map(|(key, node)| {
             let rendered = match key.text.as_str() {
                 "tables" => self.tables(node, names, found),
@@ -42,8 +45,12 @@ impl Renderer<'_> {
     /// One value with everything below it.
     pub fn node(&self, node: &Node, names: &Names, found: &mut Diagnostics) -> Node {
         let value = match &node.value {
-            Value::Text(text) => self.templates.render(text, &node.place, names, found).unwrap_or(Value::Broken),
-            Value::List(items) => Value::List(items.iter().map(|item| self.node(item, names, found)).collect()),
+            Value::Text(text) => {
+                self.templates.render(text, &node.place, names, found).unwrap_or(Value::Broken)
+            }
+            Value::List(items) => {
+                Value::List(items.iter().map(|item| self.node(item, names, found)).collect())
+            }
             Value::Map(entries) => Value::Map(
                 entries.iter().map(|(key, child)| (key.clone(), self.node(child, names, found))).collect(),
             ),
@@ -136,7 +143,8 @@ impl Renderer<'_> {
                 Node { value: Value::Text(place.text().to_owned()), place }
             }
             Err(problem) => {
-                found.push(Diagnostic::new(node.place.first_line(), problem.message).maybe_hint(problem.hint));
+                found
+                    .push(Diagnostic::new(node.place.first_line(), problem.message).maybe_hint(problem.hint));
                 broken
             }
         }

@@ -89,7 +89,9 @@ fn tokens(text: &str) -> Result<Vec<Token>, String> {
             return Err(format!("`{first}` is not possible with `row`"));
         }
         tokens.push(if first.is_ascii_digit() {
-            Token::Number(word.replace('_', "").parse().map_err(|_| format!("`{word}` is not a whole number"))?)
+            Token::Number(
+                word.replace('_', "").parse().map_err(|_| format!("`{word}` is not a whole number"))?,
+            )
         } else {
             Token::Word(word.to_owned())
         });
@@ -113,7 +115,9 @@ fn parse(expression: &str) -> Result<TemplatePart, String> {
         return Err(format!("{} is not possible here", name(token)));
     }
     match form {
-        Form::Row { divide, modulo, multiply, add } => Ok(TemplatePart::Row { divide, modulo, multiply, add, pad }),
+        Form::Row { divide, modulo, multiply, add } => {
+            Ok(TemplatePart::Row { divide, modulo, multiply, add, pad })
+        }
         Form::Number(_) => Err("`row` does not matter here".to_owned()),
     }
 }
@@ -141,7 +145,13 @@ impl Tokens {
     fn sum(&mut self) -> Result<Form, String> {
         let mut left = self.product()?;
         loop {
-            let sign = if self.take("+") { 1 } else if self.take("-") { -1 } else { return Ok(left) };
+            let sign = if self.take("+") {
+                1
+            } else if self.take("-") {
+                -1
+            } else {
+                return Ok(left);
+            };
             let right = self.product()?;
             left = add(left, right, sign).ok_or_else(too_large)??;
         }
@@ -170,7 +180,9 @@ impl Tokens {
         self.next += 1;
         match token {
             Some(Token::Number(number)) => i64::try_from(number).map(Form::Number).map_err(|_| too_large()),
-            Some(Token::Word(word)) if word == "row" => Ok(Form::Row { divide: 1, modulo: 0, multiply: 1, add: 0 }),
+            Some(Token::Word(word)) if word == "row" => {
+                Ok(Form::Row { divide: 1, modulo: 0, multiply: 1, add: 0 })
+            }
             Some(other) => Err(format!("{} is not possible together with `row`", name(&other))),
             None => Err("the expression ends too early".to_owned()),
         }
@@ -179,7 +191,9 @@ impl Tokens {
     fn pad(&mut self) -> Result<u8, String> {
         let expected = "the only filter for `row` is `| pad(8)`, with 1 to 30 digits";
         match self.tokens.get(self.next..self.next + 4) {
-            Some([Token::Word(word), Token::Sign("("), Token::Number(digits @ 1..=30), Token::Sign(")")]) if word == "pad" => {
+            Some([Token::Word(word), Token::Sign("("), Token::Number(digits @ 1..=30), Token::Sign(")")])
+                if word == "pad" =>
+            {
                 self.next += 4;
                 u8::try_from(*digits).map_err(|_| expected.to_owned())
             }
@@ -221,7 +235,9 @@ fn multiply(left: Form, right: Form) -> Result<Form, String> {
 }
 
 fn divide(left: Form, right: Form) -> Result<Form, String> {
-    let Form::Number(by @ 1..) = right else { return Err("`//` needs a whole number greater than 0 behind it".to_owned()) };
+    let Form::Number(by @ 1..) = right else {
+        return Err("`//` needs a whole number greater than 0 behind it".to_owned());
+    };
     match left {
         Form::Number(a) => Ok(Form::Number(a.div_euclid(by))),
         Form::Row { divide, modulo: 0, multiply: 1, add: 0 } => {
@@ -233,7 +249,9 @@ fn divide(left: Form, right: Form) -> Result<Form, String> {
 }
 
 fn modulo(left: Form, right: Form) -> Result<Form, String> {
-    let Form::Number(by @ 1..) = right else { return Err("`%` needs a whole number greater than 0 behind it".to_owned()) };
+    let Form::Number(by @ 1..) = right else {
+        return Err("`%` needs a whole number greater than 0 behind it".to_owned());
+    };
     match left {
         Form::Number(a) => Ok(Form::Number(a.rem_euclid(by))),
         Form::Row { divide, modulo: 0, multiply: 1, add: 0 } => {
@@ -262,6 +280,7 @@ pub fn longest(part: &TemplatePart, rows: u64) -> usize {
 mod tests {
     use super::*;
 
+    #[expect(clippy::unnecessary_wraps, reason = "reads better where results are compared")]
     fn row(divide: u64, modulo: u64, multiply: i64, add: i64, pad: u8) -> Result<TemplatePart, String> {
         Ok(TemplatePart::Row { divide, modulo, multiply, add, pad })
     }
@@ -298,6 +317,9 @@ mod tests {
         assert_eq!(pieces.len(), 3);
         assert_eq!(pieces[0], Piece::Engine(0, "boe".to_owned()));
         assert_eq!(pieces[2], Piece::Engine(12, "-{{ batch }}".to_owned()));
-        assert_eq!(longest(&TemplatePart::Row { divide: 1, modulo: 0, multiply: 1, add: 0, pad: 0 }, 1000), 3);
+        assert_eq!(
+            longest(&TemplatePart::Row { divide: 1, modulo: 0, multiply: 1, add: 0, pad: 0 }, 1000),
+            3
+        );
     }
 }

@@ -50,7 +50,8 @@ fn allow_plain_words(definition: &mut Value) {
         .iter()
         .filter_map(|alternative| alternative.get("required")?.as_array()?.first().cloned())
         .collect();
-    alternatives.push(json!({"description": "With everything at its default.", "type": "string", "enum": words}));
+    alternatives
+        .push(json!({"description": "With everything at its default.", "type": "string", "enum": words}));
 }
 
 /// Replaces every schema of a number, boolean or word by one that takes a template as well.
@@ -73,7 +74,9 @@ fn allow_templates(schema: &mut Value) {
     }
     for (key, value) in object.iter_mut() {
         match key.as_str() {
-            "properties" => value.as_object_mut().into_iter().flatten().for_each(|(_, child)| allow_templates(child)),
+            "properties" => {
+                value.as_object_mut().into_iter().flatten().for_each(|(_, child)| allow_templates(child));
+            }
             "items" | "additionalProperties" | "anyOf" | "oneOf" => allow_templates(value),
             _ => {}
         }
@@ -82,7 +85,9 @@ fn allow_templates(schema: &mut Value) {
 
 fn is_single(object: &Map<String, Value>) -> bool {
     let is = |name: &Value| matches!(name.as_str(), Some("integer" | "number" | "boolean"));
-    let number = object.get("type").is_some_and(|kind| is(kind) || kind.as_array().is_some_and(|kinds| kinds.iter().any(is)));
+    let number = object
+        .get("type")
+        .is_some_and(|kind| is(kind) || kind.as_array().is_some_and(|kinds| kinds.iter().any(is)));
     let word = object.contains_key("enum") || object.contains_key("const") || object.contains_key("pattern");
     number || word
 }
@@ -112,8 +117,12 @@ mod tests {
         let schema = experiment_schema();
         let clients = &schema["definitions"]["LoadFile"]["properties"]["clients"];
         assert!(clients["anyOf"].as_array().is_some_and(|forms| forms.len() == 2), "{clients}");
-        assert!(schema["definitions"]["LoadMethodFile"].to_string().contains("\"enum\":[\"insert\",\"copy\"]"));
+        assert!(
+            schema["definitions"]["LoadMethodFile"].to_string().contains("\"enum\":[\"insert\",\"copy\"]")
+        );
         let required = schema["required"].as_array().expect("a list");
-        assert!(["experiment", "question", "tables", "steps"].iter().all(|key| required.contains(&json!(key))));
+        assert!(
+            ["experiment", "question", "tables", "steps"].iter().all(|key| required.contains(&json!(key)))
+        );
     }
 }

@@ -8,13 +8,16 @@ use crate::model::{
 use crate::spec::bind::bind;
 use crate::spec::diagnostic::Diagnostics;
 use crate::spec::tree::{Node, Source};
-use crate::spec::wire::environment::{EngineWord, EnvironmentFile, InitFile, LimitsFile, ServerFile, StorageFile};
+use crate::spec::wire::environment::{
+    EngineWord, EnvironmentFile, InitFile, LimitsFile, ServerFile, StorageFile,
+};
 use crate::spec::yaml::parse;
 
 /// Majors that loadlab knows.
 const SUPPORTED: (u32, u32) = (14, 18);
 
 /// An environment file, bound.
+#[derive(Debug)]
 pub struct EnvironmentAsWritten {
     name: String,
     tree: Node,
@@ -36,7 +39,12 @@ pub fn read(name: &str, source: &Arc<Source>, found: &mut Diagnostics) -> Option
 
 impl EnvironmentAsWritten {
     /// The environment with the experiment's `server` laid over it; `tree` is the experiment's.
-    pub fn resolve(&self, server: &ServerFile, tree: &Node, found: &mut Diagnostics) -> Option<EnvironmentSpec> {
+    pub fn resolve(
+        &self,
+        server: &ServerFile,
+        tree: &Node,
+        found: &mut Diagnostics,
+    ) -> Option<EnvironmentSpec> {
         let file = &self.file;
         let versions = self.versions(found)?;
         let EngineWord::Postgres = file.engine;
@@ -44,7 +52,8 @@ impl EnvironmentAsWritten {
             file.settings.iter().map(|(name, value)| (name.clone(), value.0.clone())).collect();
         settings.extend(server.settings.iter().map(|(name, value)| (name.clone(), value.0.clone())));
         let init = Layers { over: &server.initdb, under: &file.initdb, tree, file_tree: &self.tree };
-        let image = file.image.as_deref().unwrap_or("postgres:{major}").replace("{major}", &versions.max.to_string());
+        let image =
+            file.image.as_deref().unwrap_or("postgres:{major}").replace("{major}", &versions.max.to_string());
         let storage = server.storage.as_ref().or(file.storage.as_ref());
         let limits = self.limits(server, tree, found);
         Some(EnvironmentSpec {
@@ -62,25 +71,32 @@ impl EnvironmentAsWritten {
                 Some(StorageFile::Bind(path)) => Storage::Bind(path.clone()),
             },
             fresh: server.fresh.or(file.fresh).map_or(FreshMethod::Auto, FreshMethod::from),
-            connection: server.connection.or(file.connection).map_or(ConnectionPath::Socket, ConnectionPath::from),
+            connection: server
+                .connection
+                .or(file.connection)
+                .map_or(ConnectionPath::Socket, ConnectionPath::from),
             client_cpuset: server.client_cpuset.clone().or_else(|| file.client_cpuset.clone()),
             url_variable: file.url_variable.clone().unwrap_or_else(|| "LOADLAB_URL".to_owned()),
         })
     }
 
     /// The file's tree, for places.
-    pub fn into_tree(self) -> Node {
-        self.tree
+    pub fn tree(&self) -> &Node {
+        &self.tree
     }
 
     fn versions(&self, found: &mut Diagnostics) -> Option<VersionRange> {
         let text = self.file.versions.0.trim();
         let (min, max) = text.split_once('-').unwrap_or((text, text));
-        let range = min.trim().parse().ok().zip(max.trim().parse().ok()).map(|(min, max)| VersionRange { min, max });
-        let supported = |range: &VersionRange| SUPPORTED.0 <= range.min && range.min <= range.max && range.max <= SUPPORTED.1;
+        let range =
+            min.trim().parse().ok().zip(max.trim().parse().ok()).map(|(min, max)| VersionRange { min, max });
+        let supported = |range: &VersionRange| {
+            SUPPORTED.0 <= range.min && range.min <= range.max && range.max <= SUPPORTED.1
+        };
         let range = range.filter(supported);
         if range.is_none() {
-            let problem = self.tree.problem("versions", format!("`{text}` is not a range of supported versions"));
+            let problem =
+                self.tree.problem("versions", format!("`{text}` is not a range of supported versions"));
             found.push(problem.expected("a major version from 14 to 18, or a range such as \"14-18\""));
         }
         range
@@ -101,20 +117,31 @@ impl EnvironmentAsWritten {
 
 fn check_limits(limits: &LimitsFile, tree: &Node, path: &str, found: &mut Diagnostics) {
     if limits.cpus.is_some_and(|cpus| !(cpus > 0.0 && cpus <= 4096.0)) {
-        found.push(tree.problem(&format!("{path}.cpus"), "a quota of CPUs must be greater than 0").expected("a number such as `1.5`"));
+        found.push(
+            tree.problem(&format!("{path}.cpus"), "a quota of CPUs must be greater than 0")
+                .expected("a number such as `1.5`"),
+        );
     }
     let wrong = |list: &String| {
-        list.is_empty() || !list.split(',').all(|part| {
-            let (from, to) = part.split_once('-').unwrap_or((part, part));
-            from.trim().parse::<u32>().ok().zip(to.trim().parse::<u32>().ok()).is_some_and(|(from, to)| from <= to)
-        })
+        list.is_empty()
+            || !list.split(',').all(|part| {
+                let (from, to) = part.split_once('-').unwrap_or((part, part));
+                from.trim()
+                    .parse::<u32>()
+                    .ok()
+                    .zip(to.trim().parse::<u32>().ok())
+                    .is_some_and(|(from, to)| from <= to)
+            })
     };
     if let Some(list) = limits.cpuset.as_ref().filter(|list| wrong(list)) {
         let problem = tree.problem(&format!("{path}.cpuset"), format!("`{list}` is not a list of CPUs"));
         found.push(problem.expected("numbers and ranges such as `0` or `2-3,6`"));
     }
     if limits.memory.is_some_and(|size| size.0 < 32 << 20) {
-        found.push(tree.problem(&format!("{path}.memory"), "a server cannot start in so little memory").expected("at least `32MB`"));
+        found.push(
+            tree.problem(&format!("{path}.memory"), "a server cannot start in so little memory")
+                .expected("at least `32MB`"),
+        );
     }
 }
 
@@ -148,7 +175,10 @@ impl Layers<'_> {
         let mib = u32::try_from(size >> 20).ok().filter(|mib| u64::from(*mib) << 20 == size);
         let mib = mib.filter(|mib| mib.is_power_of_two() && *mib <= 1024);
         if mib.is_none() {
-            found.push(tree.problem(path, format!("{size} bytes are not the size of a WAL segment")).expected("a power of two from `1MB` to `1GB`"));
+            found.push(
+                tree.problem(path, format!("{size} bytes are not the size of a WAL segment"))
+                    .expected("a power of two from `1MB` to `1GB`"),
+            );
         }
         mib
     }

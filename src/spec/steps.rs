@@ -3,8 +3,8 @@
 use std::time::Duration;
 
 use crate::model::{
-    Cache, Copy, CopyFormat, CopySource, Decode, Insert, Load, LoadMethod, Read, ReadMethod, SameTransaction, SelectMode,
-    Step, StepKind, Table, TextOrBinary, Until, Verify,
+    Cache, Copy, CopyFormat, CopySource, Decode, Insert, Load, LoadMethod, Read, ReadMethod, SameTransaction,
+    SelectMode, Step, StepKind, Table, TextOrBinary, Until, Verify,
 };
 use crate::spec::ddl::split_statements;
 use crate::spec::diagnostic::Diagnostics;
@@ -12,11 +12,12 @@ use crate::spec::suggest::{did_you_mean, one_of};
 use crate::spec::tree::Node;
 use crate::spec::units::{Count, Span};
 use crate::spec::wire::step::{
-    CopyFile, InsertFile, LoadFile, LoadMethodFile, ReadFile, ReadMethodFile, SelectModeFile, StepFile, VerifyWord,
+    CopyFile, InsertFile, LoadFile, LoadMethodFile, ReadFile, ReadMethodFile, SelectModeFile, StepFile,
+    VerifyWord,
 };
 
 /// Longest time of a step without a word about it.
-const DEFAULT_TIMEOUT: Duration = Duration::from_secs(3600);
+const DEFAULT_TIMEOUT: Duration = Duration::from_hours(1);
 /// Most connections of one step.
 const MAX_CLIENTS: u32 = 1000;
 /// Bytes of one COPY message, smallest, default and largest.
@@ -59,10 +60,18 @@ impl StepBinder<'_> {
             && name.chars().all(|c| c.is_ascii_lowercase() || c.is_ascii_digit() || c == '_');
         if !fits {
             let problem = self.tree.problem(&path, format!("`{name}` cannot be the name of a step"));
-            found.push(problem.expected("a lower-case letter, then lower-case letters, digits and `_`, at most 40").hint("metrics are called `<step>.rows_per_second`"));
+            found.push(
+                problem
+                    .expected("a lower-case letter, then lower-case letters, digits and `_`, at most 40")
+                    .hint("metrics are called `<step>.rows_per_second`"),
+            );
         }
         if steps.iter().any(|step| step.name == name) {
-            found.push(self.tree.problem(&path, format!("two steps are called `{name}`")).hint("give one of them another name"));
+            found.push(
+                self.tree
+                    .problem(&path, format!("two steps are called `{name}`"))
+                    .hint("give one of them another name"),
+            );
         }
     }
 
@@ -77,7 +86,8 @@ impl StepBinder<'_> {
                 Some(StepKind::Index { table })
             }
             StepFile::Sql(sql) => {
-                let statements: Vec<String> = split_statements(&sql.0.run).into_iter().map(|(_, text)| text).collect();
+                let statements: Vec<String> =
+                    split_statements(&sql.0.run).into_iter().map(|(_, text)| text).collect();
                 if statements.is_empty() {
                     found.push(self.tree.problem(&format!("{path}.sql"), "there is no SQL statement here"));
                     return None;
@@ -125,20 +135,19 @@ impl StepBinder<'_> {
         if (1..=MAX_CLIENTS).contains(&clients) {
             return Some(clients);
         }
-        let problem = self.tree.problem(&format!("{path}.clients"), format!("{clients} clients are not possible"));
+        let problem =
+            self.tree.problem(&format!("{path}.clients"), format!("{clients} clients are not possible"));
         found.push(problem.expected(format!("1 to {MAX_CLIENTS}")));
         None
     }
 
-    /// A number of rows of at least 1.
-    fn rows(&self, count: Option<Count>, path: &str, found: &mut Diagnostics) -> Option<Option<u64>> {
-        match count {
-            Some(Count(0)) => {
-                found.push(self.tree.problem(path, "0 rows are not possible here").expected("at least 1, or no such key"));
-                None
-            }
-            other => Some(other.map(|count| count.0)),
+    /// A number of rows, which must be at least 1 where it is given.
+    fn rows(&self, count: Option<Count>, path: &str, found: &mut Diagnostics) -> Option<u64> {
+        if count == Some(Count(0)) {
+            let problem = self.tree.problem(path, "0 rows are not possible here");
+            found.push(problem.expected("at least 1, or no such key"));
         }
+        count.map(|count| count.0).filter(|count| *count > 0)
     }
 
     fn insert(&self, file: &InsertFile, path: &str, found: &mut Diagnostics) -> Option<Insert> {
@@ -146,10 +155,12 @@ impl StepBinder<'_> {
         let per_statement = self.rows(file.rows_per_statement, &format!("{path}.rows_per_statement"), found);
         let per_batch = self.rows(file.rows_per_batch, &format!("{path}.rows_per_batch"), found);
         let per_commit = self.rows(file.rows_per_commit, &format!("{path}.rows_per_commit"), found);
-        let rows_per_statement = per_statement?.unwrap_or(1);
-        let rows_per_batch = per_batch?.unwrap_or(rows_per_statement);
-        if rows_per_batch % rows_per_statement != 0 {
-            let message = format!("a batch of {rows_per_batch} rows is not made of whole statements of {rows_per_statement} rows");
+        let rows_per_statement = per_statement.unwrap_or(1);
+        let rows_per_batch = per_batch.unwrap_or(rows_per_statement);
+        if !rows_per_batch.is_multiple_of(rows_per_statement) {
+            let message = format!(
+                "a batch of {rows_per_batch} rows is not made of whole statements of {rows_per_statement} rows"
+            );
             let problem = self.tree.problem(&format!("{path}.rows_per_batch"), message);
             found.push(problem.expected(format!("a multiple of {rows_per_statement}")));
             return None;
@@ -157,7 +168,7 @@ impl StepBinder<'_> {
         Some(Insert {
             rows_per_statement,
             rows_per_batch,
-            rows_per_commit: per_commit?,
+            rows_per_commit: per_commit,
             prepared: file.prepared.unwrap_or(true),
         })
     }
@@ -169,7 +180,9 @@ impl StepBinder<'_> {
         let chunk = file.chunk.map_or(u64::from(default), |size| size.0);
         let chunk_bytes = u32::try_from(chunk).ok().filter(|bytes| (smallest..=largest).contains(bytes));
         if chunk_bytes.is_none() {
-            let problem = self.tree.problem(&format!("{path}.chunk"), format!("a message of {chunk} bytes is not possible"));
+            let problem = self
+                .tree
+                .problem(&format!("{path}.chunk"), format!("a message of {chunk} bytes is not possible"));
             found.push(problem.expected("`1kB` to `64MB`"));
         }
         Some(Copy {
@@ -177,7 +190,7 @@ impl StepBinder<'_> {
             freeze: file.freeze.unwrap_or(false),
             source: file.source.map_or(CopySource::Client, CopySource::from),
             same_transaction: file.same_transaction.map_or(SameTransaction::None, SameTransaction::from),
-            rows_per_commit: rows_per_commit?,
+            rows_per_commit,
             chunk_bytes: chunk_bytes?,
             header: file.header.unwrap_or(false),
         })
@@ -191,14 +204,22 @@ impl StepBinder<'_> {
                 let mode = match &select.mode {
                     None | Some(SelectModeFile::All) => SelectMode::All,
                     Some(SelectModeFile::Streamed) => SelectMode::Streamed,
-                    Some(SelectModeFile::Portal(portal)) => SelectMode::Portal { fetch_size: portal.fetch_size },
+                    Some(SelectModeFile::Portal(portal)) => {
+                        SelectMode::Portal { fetch_size: portal.fetch_size }
+                    }
                 };
                 if mode == (SelectMode::Portal { fetch_size: 0 }) {
-                    let problem = self.tree.problem(&format!("{path}.method.select.mode.portal.fetch_size"), "a fetch size of 0 reads nothing");
+                    let problem = self.tree.problem(
+                        &format!("{path}.method.select.mode.portal.fetch_size"),
+                        "a fetch size of 0 reads nothing",
+                    );
                     found.push(problem.expected("at least 1"));
                     return None;
                 }
-                ReadMethod::Select { mode, format: select.format.map_or(TextOrBinary::Binary, TextOrBinary::from) }
+                ReadMethod::Select {
+                    mode,
+                    format: select.format.map_or(TextOrBinary::Binary, TextOrBinary::from),
+                }
             }
             ReadMethodFile::CopyOut(copy) => {
                 ReadMethod::CopyOut { format: copy.format.map_or(CopyFormat::Text, CopyFormat::from) }
@@ -215,17 +236,30 @@ impl StepBinder<'_> {
         })
     }
 
-    fn read_columns(&self, names: Option<&Vec<String>>, table: &Table, path: &str, found: &mut Diagnostics) -> Option<Vec<String>> {
+    fn read_columns(
+        &self,
+        names: Option<&Vec<String>>,
+        table: &Table,
+        path: &str,
+        found: &mut Diagnostics,
+    ) -> Option<Vec<String>> {
         let known = || table.columns.iter().map(|column| column.name.as_str());
         let Some(names) = names else { return Some(known().map(str::to_owned).collect()) };
         if names.is_empty() {
-            found.push(self.tree.problem(&format!("{path}.columns"), "no columns would be read").hint("leave `columns` away for all"));
+            found.push(
+                self.tree
+                    .problem(&format!("{path}.columns"), "no columns would be read")
+                    .hint("leave `columns` away for all"),
+            );
             return None;
         }
         let mut fine = true;
         for (index, name) in names.iter().enumerate() {
             if !known().any(|column| column == name) {
-                let problem = self.tree.problem(&format!("{path}.columns.{index}"), format!("the table `{}` has no column `{name}`", table.name));
+                let problem = self.tree.problem(
+                    &format!("{path}.columns.{index}"),
+                    format!("the table `{}` has no column `{name}`", table.name),
+                );
                 found.push(problem.expected(one_of(known())).maybe_hint(did_you_mean(name, known())));
                 fine = false;
             }
@@ -272,9 +306,13 @@ fn verify_at_end(files: &[StepFile], steps: &mut [Step]) {
         return;
     }
     for index in 0..steps.len() {
-        let StepFile::Load(LoadFile { verify: None | Some(VerifyWord::Auto), .. }) = &files[index] else { continue };
+        let StepFile::Load(LoadFile { verify: None | Some(VerifyWord::Auto), .. }) = &files[index] else {
+            continue;
+        };
         let StepKind::Load(Load { table, .. }) = steps[index].kind else { continue };
-        let read_later = steps[index + 1..].iter().any(|step| matches!(&step.kind, StepKind::Read(read) if read.table == table));
+        let read_later = steps[index + 1..]
+            .iter()
+            .any(|step| matches!(&step.kind, StepKind::Read(read) if read.table == table));
         if let (true, StepKind::Load(load)) = (read_later, &mut steps[index].kind) {
             load.verify = Verify::End;
         }

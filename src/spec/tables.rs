@@ -1,9 +1,11 @@
 //! `tables` of one treatment: SQL rendered for every copy and read, columns tied to generators.
 
 use crate::model::{Column, Generator, Persistence, Scalar, Table, TableCopy};
-use crate::spec::ddl::{ParsedColumn, ParsedTable, SqlFinding, parse_indexes, parse_table, parse_table_header, parse_type};
+use crate::spec::ddl::{ParsedColumn, ParsedTable, SqlFinding, parse_type};
 use crate::spec::diagnostic::{Diagnostic, Diagnostics};
-use crate::spec::generator::{Target, plausible};
+use crate::spec::generator::Target;
+use crate::spec::plausible::plausible;
+use crate::spec::sql_cache::SqlCache;
 use crate::spec::suggest::{did_you_mean, one_of};
 use crate::spec::template::{Names, Templates, to_dynamic};
 use crate::spec::tree::{Node, shorten};
@@ -24,6 +26,8 @@ pub struct TableBinder<'a> {
     pub names: &'a Names,
     /// Seed of tables that have none of their own.
     pub seed: u64,
+    /// SQL that was read before.
+    pub sql: &'a SqlCache,
 }
 
 /// The SQL of one copy, read.
@@ -41,15 +45,24 @@ impl TableBinder<'_> {
         let before = found.items.len();
         let copies = file.copies.unwrap_or(1);
         if file.rows.0 > MAX_ROWS {
-            let problem = self.tree.problem(&format!("{path}.rows"), format!("{} rows are more than can be loaded", file.rows.0));
+            let problem = self.tree.problem(
+                &format!("{path}.rows"),
+                format!("{} rows are more than can be loaded", file.rows.0),
+            );
             found.push(problem.expected("at most 1_000_000_000_000 (10^12) rows"));
         }
         if copies == 0 || copies > MAX_COPIES {
-            let problem = self.tree.problem(&format!("{path}.copies"), format!("{copies} copies of a table are not possible"));
+            let problem = self
+                .tree
+                .problem(&format!("{path}.copies"), format!("{copies} copies of a table are not possible"));
             found.push(problem.expected(format!("1 to {MAX_COPIES}")));
             return None;
         }
-        let sql_names = if copies == 1 { vec![name.to_owned()] } else { (1..=copies).map(|copy| format!("{name}_{copy}")).collect() };
+        let sql_names = if copies == 1 {
+            vec![name.to_owned()]
+        } else {
+            (1..=copies).map(|copy| format!("{name}_{copy}")).collect()
+        };
         let read: Option<Vec<Read>> =
             sql_names.iter().map(|sql_name| self.read(&path, sql_name, copies > 1, file, found)).collect();
         let read = read?;
@@ -80,7 +93,14 @@ impl TableBinder<'_> {
         names
     }
 
-    fn read(&self, path: &str, sql_name: &str, several: bool, file: &TableFile, found: &mut Diagnostics) -> Option<Read> {
+    fn read(
+        &self,
+        path: &str,
+        sql_name: &str,
+        several: bool,
+        file: &TableFile,
+        found: &mut Diagnostics,
+    ) -> Option<Read> {
         let names = self.names_of(sql_name, file);
         let ddl_path = format!("{path}.ddl");
         let ddl = self.render(&ddl_path, &file.ddl, &names, found);
@@ -90,14 +110,19 @@ impl TableBinder<'_> {
             None => Some(String::new()),
         };
         let (ddl, indexes) = (ddl?, indexes?);
-        let parsed = if file.columns.is_some() { parse_table_header(&ddl) } else { parse_table(&ddl) };
+        let parsed = self.sql.table(&ddl, file.columns.is_some());
         let parsed = parsed.map_err(|findings| self.findings(&ddl_path, &ddl, findings, found)).ok()?;
         if several && parsed.name != sql_name {
-            let problem = self.tree.problem(&ddl_path, format!("every copy would be called `{}`", parsed.name));
-            found.push(problem.expected(format!("`CREATE TABLE {{{{ table }}}} (...)`, which gives `{sql_name}` here")).hint("use `{{ table }}` in `indexes` as well"));
+            let problem =
+                self.tree.problem(&ddl_path, format!("every copy would be called `{}`", parsed.name));
+            found.push(
+                problem
+                    .expected(format!("`CREATE TABLE {{{{ table }}}} (...)`, which gives `{sql_name}` here"))
+                    .hint("use `{{ table }}` in `indexes` as well"),
+            );
             return None;
         }
-        let read = if indexes.trim().is_empty() { None } else { Some(parse_indexes(&indexes)) };
+        let read = if indexes.trim().is_empty() { None } else { Some(self.sql.indexes(&indexes)) };
         let (statements, primary_key) = match read {
             None => (Vec::new(), Vec::new()),
             Some(Err(findings)) => {
@@ -118,8 +143,13 @@ impl TableBinder<'_> {
                     self.findings(&indexes_path, &indexes, vec![finding], found);
                 }
                 if let Some(other) = read.tables.iter().find(|table| **table != parsed.name) {
-                    let message = format!("these statements are about `{other}`, the table is `{}`", parsed.name);
-                    found.push(self.tree.problem(&indexes_path, message).hint("write them in a `sql` step if that is meant"));
+                    let message =
+                        format!("these statements are about `{other}`, the table is `{}`", parsed.name);
+                    found.push(
+                        self.tree
+                            .problem(&indexes_path, message)
+                            .hint("write them in a `sql` step if that is meant"),
+                    );
                 }
                 (read.statements, read.primary_key)
             }
@@ -137,7 +167,8 @@ impl TableBinder<'_> {
     fn findings(&self, path: &str, sql: &str, findings: Vec<SqlFinding>, found: &mut Diagnostics) {
         let Some(node) = self.tree.find(path) else { return };
         for finding in findings {
-            let start: usize = sql.split_inclusive('\n').take(finding.line.saturating_sub(1)).map(str::len).sum();
+            let start: usize =
+                sql.split_inclusive('\n').take(finding.line.saturating_sub(1)).map(str::len).sum();
             let line = sql[start.min(sql.len())..].lines().next().unwrap_or_default();
             let offset: usize = line.chars().take(finding.column.saturating_sub(1)).map(char::len_utf8).sum();
             let rest = &line[offset..];
@@ -153,7 +184,8 @@ impl TableBinder<'_> {
         let declared;
         let columns = match &file.columns {
             Some(columns) => {
-                declared = columns.iter().map(|(name, sql_type)| declare(name, sql_type, read)).collect::<Vec<_>>();
+                declared =
+                    columns.iter().map(|(name, sql_type)| declare(name, sql_type, read)).collect::<Vec<_>>();
                 &declared
             }
             None => &read.parsed.columns,
@@ -165,20 +197,36 @@ impl TableBinder<'_> {
         let mut bound = Vec::new();
         for column in columns {
             let key = in_key(column);
-            let integer = column.kind.as_ref().is_some_and(|kind| crate::spec::fits::number_range(kind).is_some());
+            let integer =
+                column.kind.as_ref().is_some_and(|kind| crate::spec::fits::number_range(kind).is_some());
             let count_up = key && integer && !counted;
             counted |= count_up;
-            bound.extend(self.column(path, file, column, Key { part: key, only: key && key_width == 1, count_up }, found));
+            bound.extend(self.column(
+                path,
+                file,
+                column,
+                Key { part: key, only: key && key_width == 1, count_up },
+                found,
+            ));
         }
         bound
     }
 
-    fn column(&self, path: &str, file: &TableFile, column: &ParsedColumn, key: Key, found: &mut Diagnostics) -> Option<Column> {
+    fn column(
+        &self,
+        path: &str,
+        file: &TableFile,
+        column: &ParsedColumn,
+        key: Key,
+        found: &mut Diagnostics,
+    ) -> Option<Column> {
         let name = &column.name;
         let value_path = format!("{path}.values.{name}");
         let Some(kind) = &column.kind else {
-            let place = if file.columns.is_some() { format!("{path}.columns.{name}") } else { format!("{path}.ddl") };
-            let message = format!("rows cannot be generated for the type `{}` of column `{name}`", column.sql_type);
+            let place =
+                if file.columns.is_some() { format!("{path}.columns.{name}") } else { format!("{path}.ddl") };
+            let message =
+                format!("rows cannot be generated for the type `{}` of column `{name}`", column.sql_type);
             let mut problem = self.tree.problem(&place, message);
             if let Some(node) = self.tree.find(&place).filter(|_| file.columns.is_none()) {
                 problem.place = node.place.narrow(node.text().unwrap_or_default(), 0, name);
@@ -191,34 +239,76 @@ impl TableBinder<'_> {
             None => (plausible(kind, key.count_up), 0.0),
             Some(value) => {
                 let names = self.names_of(path.rsplit('.').next().unwrap_or(path), file);
-                let target = Target { tree: self.tree, templates: self.templates, names: &names, rows: file.rows.0 };
+                let target =
+                    Target { tree: self.tree, templates: self.templates, names: &names, rows: file.rows.0 };
                 target.make(value, kind, &value_path, found)?
             }
         };
         if not_null && nulls > 0.0 {
             let why = if key.part { "part of the primary key" } else { "NOT NULL" };
-            let place = if self.tree.find(&format!("{value_path}.nulls")).is_some() { format!("{value_path}.nulls") } else { value_path };
-            found.push(self.tree.problem(&place, format!("the column `{name}` is {why}")).hint("leave `nulls` away, or change the DDL"));
+            let place = if self.tree.find(&format!("{value_path}.nulls")).is_some() {
+                format!("{value_path}.nulls")
+            } else {
+                value_path
+            };
+            found.push(
+                self.tree
+                    .problem(&place, format!("the column `{name}` is {why}"))
+                    .hint("leave `nulls` away, or change the DDL"),
+            );
             return None;
         }
-        let repeats = matches!(generator, Generator::Constant(_) | Generator::Choice { .. } | Generator::Zipf { .. } | Generator::Normal { .. });
+        let repeats = matches!(
+            generator,
+            Generator::Constant(_)
+                | Generator::Choice { .. }
+                | Generator::Zipf { .. }
+                | Generator::Normal { .. }
+        );
         if key.only && repeats && file.rows.0 > 1 {
-            let problem = self.tree.problem(&value_path, format!("`{name}` is the primary key, but these values repeat"));
-            found.push(problem.hint("use `sequence` or `shuffle` (or `template` with `{{ row }}`, or `uuid`)"));
+            let problem = self
+                .tree
+                .problem(&value_path, format!("`{name}` is the primary key, but these values repeat"));
+            found.push(
+                problem.hint("use `sequence` or `shuffle` (or `template` with `{{ row }}`, or `uuid`)"),
+            );
             return None;
         }
-        Some(Column { name: name.clone(), kind: kind.clone(), sql_type: column.sql_type.clone(), not_null, nulls, generator })
+        Some(Column {
+            name: name.clone(),
+            kind: kind.clone(),
+            sql_type: column.sql_type.clone(),
+            not_null,
+            nulls,
+            generator,
+        })
     }
 
-    fn unknown_columns(&self, path: &str, file: &TableFile, columns: &[ParsedColumn], computed: &[String], found: &mut Diagnostics) {
+    fn unknown_columns(
+        &self,
+        path: &str,
+        file: &TableFile,
+        columns: &[ParsedColumn],
+        computed: &[String],
+        found: &mut Diagnostics,
+    ) {
         let names = || columns.iter().map(|column| column.name.as_str());
         for name in file.values.keys().filter(|name| !names().any(|known| known == name.as_str())) {
             let problem = if computed.contains(name) {
-                self.tree.key_problem(&format!("{path}.values"), name, format!("the server computes the column `{name}` itself"))
+                self.tree
+                    .key_problem(
+                        &format!("{path}.values"),
+                        name,
+                        format!("the server computes the column `{name}` itself"),
+                    )
                     .hint("take it out of `values`")
             } else {
                 self.tree
-                    .key_problem(&format!("{path}.values"), name, format!("the table has no column `{}`", shorten(name)))
+                    .key_problem(
+                        &format!("{path}.values"),
+                        name,
+                        format!("the table has no column `{}`", shorten(name)),
+                    )
                     .expected(one_of(names()))
                     .maybe_hint(did_you_mean(name, names()))
             };
@@ -239,7 +329,8 @@ struct Key {
 /// A column of `columns:`.
 fn declare(name: &str, sql_type: &str, read: &Read) -> ParsedColumn {
     let lower = sql_type.to_lowercase();
-    let bare = lower.strip_suffix("not null").map_or(sql_type, |bare| &sql_type[..bare.len()]).trim().to_owned();
+    let bare =
+        lower.strip_suffix("not null").map_or(sql_type, |bare| &sql_type[..bare.len()]).trim().to_owned();
     ParsedColumn {
         name: name.to_owned(),
         kind: parse_type(&bare),

@@ -26,6 +26,8 @@ pub type Names = BTreeMap<String, Dynamic>;
 /// The template engine, set up once.
 pub struct Templates {
     engine: Environment<'static>,
+    /// Names that the engine knows by itself, such as `range`.
+    functions: Vec<String>,
 }
 
 impl fmt::Debug for Templates {
@@ -45,7 +47,8 @@ impl Default for Templates {
         engine.remove_global("debug");
         engine.add_filter("ident", identifier);
         engine.add_filter("literal", literal);
-        Self { engine }
+        let functions = engine.globals().map(|(name, _)| name.to_owned()).collect();
+        Self { engine, functions }
     }
 }
 
@@ -61,19 +64,32 @@ impl Templates {
         if let Some((offset, expression)) = single_expression(text) {
             let compiled = match self.engine.compile_expression(expression) {
                 Ok(compiled) => compiled,
-                Err(error) => return { trouble(&error, offset, found); None },
+                Err(error) => {
+                    return {
+                        trouble(&error, offset, found);
+                        None
+                    };
+                }
             };
             if !self.known(compiled.undeclared_variables(false), text, place, names, found) {
                 return None;
             }
             return match compiled.eval(names) {
-                Ok(value) => self.keep_type(&value, &Written { text, offset, expression, place, names }, found),
-                Err(error) => { trouble(&error, offset, found); None }
+                Ok(value) => keep_type(&value, &Written { text, offset, expression, place, names }, found),
+                Err(error) => {
+                    trouble(&error, offset, found);
+                    None
+                }
             };
         }
         let template = match self.engine.template_from_str(text) {
             Ok(template) => template,
-            Err(error) => return { trouble(&error, 0, found); None },
+            Err(error) => {
+                return {
+                    trouble(&error, 0, found);
+                    None
+                };
+            }
         };
         if !self.known(template.undeclared_variables(false), text, place, names, found) {
             return None;
@@ -84,12 +100,21 @@ impl Templates {
                 found.push(Diagnostic::new(place.first_line(), "the rendered template is larger than 1 MiB"));
                 None
             }
-            Err(error) => { trouble(&error, 0, found); None }
+            Err(error) => {
+                trouble(&error, 0, found);
+                None
+            }
         }
     }
 
     /// Renders a text that stays text.
-    pub fn render_text(&self, text: &str, place: &Place, names: &Names, found: &mut Diagnostics) -> Option<String> {
+    pub fn render_text(
+        &self,
+        text: &str,
+        place: &Place,
+        names: &Names,
+        found: &mut Diagnostics,
+    ) -> Option<String> {
         let value = self.render(text, place, names, found)?;
         Some(match value {
             Value::Text(text) => text,
@@ -103,7 +128,9 @@ impl Templates {
             return Vec::new();
         }
         let template = self.engine.template_from_str(text);
-        template.map(|template| template.undeclared_variables(false).into_iter().collect()).unwrap_or_default()
+        template
+            .map(|template| template.undeclared_variables(false).into_iter().collect())
+            .unwrap_or_default()
     }
 
     /// Whether all names are known, also those in branches that this treatment does not take.
@@ -115,8 +142,8 @@ impl Templates {
         names: &Names,
         found: &mut Diagnostics,
     ) -> bool {
-        let functions: Vec<String> = self.engine.globals().map(|(name, _)| name.to_owned()).collect();
-        let unknown = used.into_iter().filter(|name| !names.contains_key(name) && !functions.contains(name));
+        let unknown =
+            used.into_iter().filter(|name| !names.contains_key(name) && !self.functions.contains(name));
         let mut fine = true;
         for name in unknown {
             found.push(unknown_name(&name, text, find_word(text, &name), place, names));
@@ -124,21 +151,22 @@ impl Templates {
         }
         fine
     }
+}
 
-    fn keep_type(&self, value: &Dynamic, written: &Written<'_>, found: &mut Diagnostics) -> Option<Value> {
-        if value.is_undefined() {
-            // An attribute that is not there; names were checked before.
-            let place = written.place.narrow(written.text, written.offset, written.expression);
-            found.push(undefined(written.expression, place, written.names));
-            return None;
-        }
-        let kept = from_dynamic(value);
-        if kept.is_none() {
-            let message = format!("`{}` gives a list or a map", shorten(written.text));
-            found.push(Diagnostic::new(written.place.first_line(), message).expected("a single value"));
-        }
-        kept
+/// The value of a single expression as a value of the tree.
+fn keep_type(value: &Dynamic, written: &Written<'_>, found: &mut Diagnostics) -> Option<Value> {
+    if value.is_undefined() {
+        // An attribute that is not there; names were checked before.
+        let place = written.place.narrow(written.text, written.offset, written.expression);
+        found.push(undefined(written.expression, place, written.names));
+        return None;
     }
+    let kept = from_dynamic(value);
+    if kept.is_none() {
+        let message = format!("`{}` gives a list or a map", shorten(written.text));
+        found.push(Diagnostic::new(written.place.first_line(), message).expected("a single value"));
+    }
+    kept
 }
 
 /// A text that is one expression.
@@ -184,7 +212,10 @@ fn from_dynamic(value: &Dynamic) -> Option<Value> {
     if value.is_integer() {
         return i128::try_from(value.clone()).ok().map(Value::Int);
     }
-    f64::try_from(value.clone()).ok().filter(|number| value.is_number() && number.is_finite()).map(Value::Float)
+    f64::try_from(value.clone())
+        .ok()
+        .filter(|number| value.is_number() && number.is_finite())
+        .map(Value::Float)
 }
 
 /// A scalar for templates.
@@ -238,10 +269,14 @@ impl Object for NamedLevel {
 fn identifier(value: &Dynamic) -> Result<String, Error> {
     let name = value.to_string();
     if name.is_empty() || name.contains('\0') {
-        return Err(Error::new(ErrorKind::InvalidOperation, "an identifier must not be empty or contain NUL"));
+        return Err(Error::new(
+            ErrorKind::InvalidOperation,
+            "an identifier must not be empty or contain NUL",
+        ));
     }
     if name.len() > 63 {
-        let message = format!("the identifier `{name}` has {} bytes; PostgreSQL would cut it at 63", name.len());
+        let message =
+            format!("the identifier `{name}` has {} bytes; PostgreSQL would cut it at 63", name.len());
         return Err(Error::new(ErrorKind::InvalidOperation, message));
     }
     Ok(format!("\"{}\"", name.replace('"', "\"\"")))
@@ -300,14 +335,18 @@ fn undefined(words: &str, place: Place, names: &Names) -> Diagnostic {
     if keys.is_empty() {
         return found.hint(format!("`{base}` is a plain value here: write `{{{{ {base} }}}}`"));
     }
-    found.expected(one_of(keys.iter().map(String::as_str))).maybe_hint(did_you_mean(key, keys.iter().map(String::as_str)))
+    found
+        .expected(one_of(keys.iter().map(String::as_str)))
+        .maybe_hint(did_you_mean(key, keys.iter().map(String::as_str)))
 }
 
 fn unknown_name(name: &str, text: &str, offset: Option<usize>, place: &Place, names: &Names) -> Diagnostic {
     let place = offset.map_or_else(|| place.first_line(), |offset| place.narrow(text, offset, name));
     let known = one_of(names.keys().map(String::as_str));
     let hint = match name {
-        "table" | "rows" => Some(format!("`{name}` is known inside `ddl`, `indexes` and `values` of a table only")),
+        "table" | "rows" => {
+            Some(format!("`{name}` is known inside `ddl`, `indexes` and `values` of a table only"))
+        }
         "row" => Some("`row` is known inside `template:` of a table's `values` only".to_owned()),
         _ => did_you_mean(name, names.keys().map(String::as_str)),
     };
@@ -335,7 +374,8 @@ fn find_word(text: &str, name: &str) -> Option<usize> {
         let after = &text[at + name.len()..];
         let opened = before.rfind("{{").max(before.rfind("{%"));
         let closed = before.rfind("}}").max(before.rfind("%}"));
-        opened.is_some() && opened > closed
+        opened.is_some()
+            && opened > closed
             && !before.ends_with(|c| is_word(c) || c == '.' || c == '"' || c == '\'')
             && !after.starts_with(is_word)
     })
@@ -370,6 +410,7 @@ mod tests {
         Templates::default().render(text, &place, &names(), &mut found).ok_or_else(|| found.to_string())
     }
 
+    #[expect(clippy::unnecessary_wraps, reason = "reads better where results are compared")]
     fn text(value: &str) -> Result<Value, String> {
         Ok(Value::Text(value.to_owned()))
     }
@@ -381,12 +422,18 @@ mod tests {
         assert_eq!(render("{{ load.clients }}"), Ok(Value::Int(3)));
         assert_eq!(render("{{ batch }} rows"), text("500 rows"));
         assert_eq!(render("{{ load }}"), text("three into one"));
-        assert_eq!(render("CREATE {{ \"UNLOGGED\" if storage == \"unlogged\" }} TABLE"), text("CREATE  TABLE"));
+        assert_eq!(
+            render("CREATE {{ \"UNLOGGED\" if storage == \"unlogged\" }} TABLE"),
+            text("CREATE  TABLE")
+        );
     }
 
     #[test]
     fn sql_filters_quote() {
-        assert_eq!(render("{{ 'a\"b' | ident }} {{ \"it's\" | literal }} {{ 5 | literal }}"), text("\"a\"\"b\" 'it''s' 5"));
+        assert_eq!(
+            render("{{ 'a\"b' | ident }} {{ \"it's\" | literal }} {{ 5 | literal }}"),
+            text("\"a\"\"b\" 'it''s' 5")
+        );
         assert!(render("{{ ('x' * 70) | ident }}").is_err_and(|found| found.contains("70 bytes")));
     }
 
@@ -405,7 +452,10 @@ mod tests {
     #[test]
     fn unknown_names_are_found_also_in_branches_not_taken() {
         let found = render("{% if batch > 1000 %}{{ storge }}{% endif %}").expect_err("misspelt");
-        assert!(found.contains("unknown name `storge`") && found.contains("did you mean `storage`?"), "{found}");
+        assert!(
+            found.contains("unknown name `storge`") && found.contains("did you mean `storage`?"),
+            "{found}"
+        );
         assert!(found.contains("x.yaml:1:25"), "{found}");
         let found = render("{{ load.client }}x").expect_err("misspelt");
         assert!(found.contains("did you mean `clients`?"), "{found}");

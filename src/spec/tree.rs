@@ -169,7 +169,8 @@ impl Node {
         let mut rest = path;
         while !rest.is_empty() {
             let Some((next, next_place, tail)) = node.descend(rest) else { return (place, false) };
-            let container = matches!(next.value, Value::Map(_) | Value::List(_) | Value::Null | Value::Broken);
+            let container =
+                matches!(next.value, Value::Map(_) | Value::List(_) | Value::Null | Value::Broken);
             place = if container { next_place } else { next.place.first_line() };
             node = next;
             rest = tail;
@@ -208,8 +209,10 @@ impl Node {
             let item = items.get(head.parse::<usize>().ok()?)?;
             return Some((item, item.place.first_line(), tail));
         }
-        let fits = |key: &str| path.strip_prefix(key).is_some_and(|tail| tail.is_empty() || tail.starts_with('.'));
-        let entry = self.entries().iter().filter(|(key, _)| fits(&key.text)).max_by_key(|(key, _)| key.text.len());
+        let fits =
+            |key: &str| path.strip_prefix(key).is_some_and(|tail| tail.is_empty() || tail.starts_with('.'));
+        let entry =
+            self.entries().iter().filter(|(key, _)| fits(&key.text)).max_by_key(|(key, _)| key.text.len());
         let (key, node) = entry?;
         let tail = &path[key.text.len()..];
         Some((node, key.place.clone(), tail.strip_prefix('.').unwrap_or(tail)))

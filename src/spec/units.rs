@@ -31,7 +31,8 @@ pub struct Share(pub f64);
 /// Why a text is not a quantity: message, expectation, hint.
 type Complaint = (String, &'static str, Option<String>);
 
-const SIZE: &str = "a size such as `64MB`: a whole number with `B`, `kB`, `MB`, `GB` or `TB`, or a number of bytes";
+const SIZE: &str =
+    "a size such as `64MB`: a whole number with `B`, `kB`, `MB`, `GB` or `TB`, or a number of bytes";
 const SPAN: &str = "a duration such as `30s`: a number with `ms`, `s`, `m` (minutes), `h` or `d`";
 const COUNT: &str = "a whole number of 0 or more, such as `1_000_000`";
 const SHARE: &str = "a share such as `10%`, or a number from 0 to 1";
@@ -50,15 +51,19 @@ pub fn parse_size(text: &str) -> Result<u64, Complaint> {
         "TB" => 1 << 40,
         other => {
             let right = ["kB", "MB", "GB", "TB"].into_iter().find(|known| {
-                known.eq_ignore_ascii_case(other) || known[..1].eq_ignore_ascii_case(other)
+                known.eq_ignore_ascii_case(other)
+                    || known[..1].eq_ignore_ascii_case(other)
                     || format!("{}iB", &known[..1]).eq_ignore_ascii_case(other)
             });
             let hint = right.map(|right| format!("units are case-sensitive; write `{number}{right}`"));
             return Err((format!("`{}` is not a size: unknown unit `{other}`", text.trim()), SIZE, hint));
         }
     };
-    let count = whole(number).map_err(|why| (format!("`{}` is not a size: {why}", text.trim()), SIZE, None))?;
-    count.checked_mul(factor).ok_or_else(|| (format!("`{}` is larger than 64 bits can hold", text.trim()), SIZE, None))
+    let count =
+        whole(number).map_err(|why| (format!("`{}` is not a size: {why}", text.trim()), SIZE, None))?;
+    count
+        .checked_mul(factor)
+        .ok_or_else(|| (format!("`{}` is larger than 64 bits can hold", text.trim()), SIZE, None))
 }
 
 /// Reads a duration.
@@ -77,9 +82,14 @@ pub fn parse_span(text: &str) -> Result<Duration, Complaint> {
             let hint = Some(format!("write `{number}s` for seconds"));
             return Err((format!("`{}` has no unit", text.trim()), SPAN, hint));
         }
-        other => return Err((format!("`{}` is not a duration: unknown unit `{other}`", text.trim()), SPAN, None)),
+        other => {
+            return Err((format!("`{}` is not a duration: unknown unit `{other}`", text.trim()), SPAN, None));
+        }
     };
-    let value: f64 = number.replace('_', "").parse().map_err(|_| (format!("`{}` is not a duration", text.trim()), SPAN, None))?;
+    let value: f64 = number
+        .replace('_', "")
+        .parse()
+        .map_err(|_| (format!("`{}` is not a duration", text.trim()), SPAN, None))?;
     if value <= 0.0 {
         return Err((format!("`{}` is not a positive duration", text.trim()), SPAN, None));
     }
@@ -95,7 +105,8 @@ pub fn parse_span(text: &str) -> Result<Duration, Complaint> {
 /// # Errors
 /// Message, expectation and hint.
 pub fn parse_count(text: &str) -> Result<u64, Complaint> {
-    whole(text.trim()).map_err(|why| (format!("`{}` is not a count: {why}", text.trim()), COUNT, plain_digits(text)))
+    whole(text.trim())
+        .map_err(|why| (format!("`{}` is not a count: {why}", text.trim()), COUNT, plain_digits(text)))
 }
 
 /// Reads a share.
@@ -105,7 +116,8 @@ pub fn parse_count(text: &str) -> Result<u64, Complaint> {
 pub fn parse_share(text: &str) -> Result<f64, Complaint> {
     let trimmed = text.trim();
     let (number, scale) = trimmed.strip_suffix('%').map_or((trimmed, 1.0), |number| (number, 100.0));
-    let value = number.trim().parse::<f64>().map_err(|_| (format!("`{trimmed}` is not a share"), SHARE, None))?;
+    let value =
+        number.trim().parse::<f64>().map_err(|_| (format!("`{trimmed}` is not a share"), SHARE, None))?;
     check_share(value / scale, trimmed)
 }
 
@@ -113,13 +125,16 @@ fn check_share(value: f64, text: &str) -> Result<f64, Complaint> {
     if (0.0..=1.0).contains(&value) {
         return Ok(value);
     }
-    let hint = (value > 1.0 && value <= 100.0 && !text.ends_with('%')).then(|| format!("write `{text}%` for a percentage"));
+    let hint = (value > 1.0 && value <= 100.0 && !text.ends_with('%'))
+        .then(|| format!("write `{text}%` for a percentage"));
     Err((format!("`{text}` is not between 0 and 1"), SHARE, hint))
 }
 
 fn split_unit(text: &str) -> (&str, &str) {
     let text = text.trim();
-    let end = text.find(|c: char| !(c.is_ascii_digit() || matches!(c, '_' | '.' | '-' | '+'))).unwrap_or(text.len());
+    let end = text
+        .find(|c: char| !(c.is_ascii_digit() || matches!(c, '_' | '.' | '-' | '+')))
+        .unwrap_or(text.len());
     (&text[..end], text[end..].trim_start_matches(' '))
 }
 
@@ -205,7 +220,13 @@ impl<'de> Deserialize<'de> for Size {
     fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
         deserializer.deserialize_any(QuantityVisitor {
             expecting: SIZE,
-            number: |value| Err((format!("`{value:?}` is not a whole number of bytes"), SIZE, plain_digits(&value.to_string()))),
+            number: |value| {
+                Err((
+                    format!("`{value:?}` is not a whole number of bytes"),
+                    SIZE,
+                    plain_digits(&value.to_string()),
+                ))
+            },
             whole: |value| Ok(Self(value)),
             text: |text| parse_size(text).map(Self),
         })
@@ -216,8 +237,12 @@ impl<'de> Deserialize<'de> for Span {
     fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
         deserializer.deserialize_any(QuantityVisitor {
             expecting: SPAN,
-            number: |value| Err((format!("`{value:?}` has no unit"), SPAN, Some(format!("write `{value}s` for seconds")))),
-            whole: |value| Err((format!("`{value}` has no unit"), SPAN, Some(format!("write `{value}s` for seconds")))),
+            number: |value| {
+                Err((format!("`{value:?}` has no unit"), SPAN, Some(format!("write `{value}s` for seconds"))))
+            },
+            whole: |value| {
+                Err((format!("`{value}` has no unit"), SPAN, Some(format!("write `{value}s` for seconds"))))
+            },
             text: |text| parse_span(text).map(Self),
         })
     }
@@ -227,7 +252,9 @@ impl<'de> Deserialize<'de> for Count {
     fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
         deserializer.deserialize_any(QuantityVisitor {
             expecting: COUNT,
-            number: |value| Err((format!("`{value:?}` is not a whole number"), COUNT, plain_digits(&value.to_string()))),
+            number: |value| {
+                Err((format!("`{value:?}` is not a whole number"), COUNT, plain_digits(&value.to_string())))
+            },
             whole: |value| Ok(Self(value)),
             text: |text| parse_count(text).map(Self),
         })
@@ -281,8 +308,8 @@ mod tests {
         assert_eq!(parse_size("16kB"), Ok(16 << 10));
         assert_eq!(parse_size("1_000"), Ok(1000));
         assert_eq!(parse_span("500ms"), Ok(Duration::from_millis(500)));
-        assert_eq!(parse_span("10m"), Ok(Duration::from_secs(600)));
-        assert_eq!(parse_span("1.5h"), Ok(Duration::from_secs(5400)));
+        assert_eq!(parse_span("10m"), Ok(Duration::from_mins(10)));
+        assert_eq!(parse_span("1.5h"), Ok(Duration::from_mins(90)));
         assert_eq!(parse_count("20_000"), Ok(20_000));
         assert_eq!(parse_share("10%"), Ok(0.1));
         assert_eq!(parse_share("0.1"), Ok(0.1));

@@ -58,13 +58,15 @@ fn whole(source: &Arc<Source>) -> Place {
 
 /// A parser error as a diagnostic.
 fn explain(error: &serde_yaml::Error, source: &Arc<Source>) -> Diagnostic {
-    let place = error.location().map_or_else(|| whole(source), |location| place(location, source).first_line());
+    let place =
+        error.location().map_or_else(|| whole(source), |location| place(location, source).first_line());
     let rendered = error.without_snippet().to_string();
     let line = rendered.lines().next().unwrap_or_default();
     // The parser appends or prepends the place, which the diagnostic shows anyway.
     let line = line.split(" at line ").next().unwrap_or(line);
     let line = line.trim_start_matches("error: ");
-    let line = line.split_once(": ").filter(|(head, _)| head.starts_with("line ")).map_or(line, |(_, tail)| tail);
+    let line =
+        line.split_once(": ").filter(|(head, _)| head.starts_with("line ")).map_or(line, |(_, tail)| tail);
     let message = if line.contains("budget") || line.contains("nesting") || line.contains("recursion limit") {
         return Diagnostic::new(place, format!("the file asks for too much: {line}"))
             .expected("at most 40 levels of nesting, 100,000 values and 1,000 aliases");
@@ -81,7 +83,9 @@ fn explain(error: &serde_yaml::Error, source: &Arc<Source>) -> Diagnostic {
     if line.contains("duplicate") {
         diagnostic.hint("keep one of the two; the later one would silently win")
     } else {
-        diagnostic.hint("check indentation (spaces only), quotes, and that `{{ ... }}` at the start of a value is quoted")
+        diagnostic.hint(
+            "check indentation (spaces only), quotes, and that `{{ ... }}` at the start of a value is quoted",
+        )
     }
 }
 
@@ -151,11 +155,23 @@ fn place(location: Location, source: &Arc<Source>) -> Place {
     let span = location.span();
     let length = source.text.len();
     let to_usize = |value: Option<u64>| value.and_then(|value| usize::try_from(value).ok());
-    let start = to_usize(span.byte_offset()).unwrap_or(0).min(length);
-    let end = start.saturating_add(to_usize(span.byte_len()).unwrap_or(0)).min(length);
+    let (start, size) = match (to_usize(span.byte_offset()), to_usize(span.byte_len())) {
+        (Some(start), Some(size)) => (start, size),
+        // Places of syntax errors count lines and characters only.
+        _ => (offset_of(location.line(), location.column(), &source.text), 1),
+    };
+    let start = start.min(length);
+    let end = start.saturating_add(size).min(length);
     let start = (0..=start).rev().find(|at| source.text.is_char_boundary(*at)).unwrap_or(0);
     let end = (end..=length).find(|at| source.text.is_char_boundary(*at)).unwrap_or(length);
     Place { source: Arc::clone(source), start, end }
+}
+
+/// Byte offset of a line and column, both from 1.
+fn offset_of(line: u64, column: u64, text: &str) -> usize {
+    let skip = |count: u64| usize::try_from(count.saturating_sub(1)).unwrap_or(usize::MAX);
+    let before: usize = text.split_inclusive('\n').take(skip(line)).map(str::len).sum();
+    before + text[before..].chars().take(skip(column)).map(char::len_utf8).sum::<usize>()
 }
 
 impl<'de> Deserialize<'de> for Raw {
@@ -249,7 +265,7 @@ mod tests {
         let mut bomb = "a0: &a0 [x, x, x, x, x, x, x, x, x]\n".to_owned();
         for level in 1..9 {
             let previous = format!("*a{}", level - 1);
-            bomb += &format!("a{level}: &a{level} [{}]\n", vec![previous; 9].join(", "));
+            bomb = format!("{bomb}a{level}: &a{level} [{}]\n", vec![previous; 9].join(", "));
         }
         assert!(message(&bomb).contains("too much"), "{}", message(&bomb));
         assert!(message(&"[".repeat(400_000)).contains("x.yaml:1:"));
@@ -261,6 +277,7 @@ mod tests {
 
     #[test]
     fn duplicate_keys_are_refused() {
-        assert!(message("a: 1\nb: 2\na: 3\n").contains("duplicate"));
+        let found = message("a: 1\nb: 2\na: 3\n");
+        assert!(found.contains("the key `a` stands here twice") && found.contains("x.yaml:3:1"), "{found}");
     }
 }

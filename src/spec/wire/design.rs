@@ -117,7 +117,8 @@ impl<'de> Visitor<'de> for LevelVisitor {
     }
 
     fn visit_u64<E: Error>(self, value: u64) -> Result<LevelFile, E> {
-        let value = i64::try_from(value).map_err(|_| E::custom(format!("{value} is larger than {}", i64::MAX)))?;
+        let value =
+            i64::try_from(value).map_err(|_| E::custom(format!("{value} is larger than {}", i64::MAX)))?;
         self.visit_i64(value)
     }
 
@@ -173,7 +174,9 @@ impl<'de> Visitor<'de> for BlocksVisitor {
     }
 
     fn visit_u64<E: Error>(self, value: u64) -> Result<BlocksFile, E> {
-        u32::try_from(value).map(BlocksFile::Fixed).map_err(|_| E::custom(format!("{value} blocks are too many")))
+        u32::try_from(value)
+            .map(BlocksFile::Fixed)
+            .map_err(|_| E::custom(format!("{value} blocks are too many")))
     }
 
     fn visit_map<A: MapAccess<'de>>(self, map: A) -> Result<BlocksFile, A::Error> {

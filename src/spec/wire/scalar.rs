@@ -64,7 +64,8 @@ impl Visitor<'_> for SingleVisitor {
     }
 
     fn visit_u64<E: Error>(self, value: u64) -> Result<Single, E> {
-        let value = i64::try_from(value).map_err(|_| E::custom(format!("{value} is larger than {}", i64::MAX)))?;
+        let value =
+            i64::try_from(value).map_err(|_| E::custom(format!("{value} is larger than {}", i64::MAX)))?;
         Ok(Single(Scalar::Int(value)))
     }
 

@@ -176,7 +176,8 @@ impl<'de> Visitor<'de> for ValueVisitor {
     }
 
     fn visit_u64<E: Error>(self, value: u64) -> Result<ValueFile, E> {
-        let value = i64::try_from(value).map_err(|_| E::custom(format!("{value} is larger than {}", i64::MAX)))?;
+        let value =
+            i64::try_from(value).map_err(|_| E::custom(format!("{value} is larger than {}", i64::MAX)))?;
         self.visit_i64(value)
     }
 
@@ -190,7 +191,8 @@ impl<'de> Visitor<'de> for ValueVisitor {
 
     fn visit_seq<A: SeqAccess<'de>>(self, _: A) -> Result<ValueFile, A::Error> {
         let expected = "a constant, or a map with one generator such as `{sequence: {start: 1}}`";
-        let hint = "write `{choice: [...]}` for one of several values, `{array: {length: 3, of: ...}}` for an array";
+        let hint =
+            "write `{choice: [...]}` for one of several values, `{array: {length: 3, of: ...}}` for an array";
         Err(A::Error::custom(complaint("a list does not fit here", expected, Some(hint))))
     }
 
