@@ -18,7 +18,6 @@ use crate::spec::render::{Renderer, names_of};
 use crate::spec::server::{self, EnvironmentAsWritten};
 use crate::spec::sql_cache::SqlCache;
 use crate::spec::steps::StepBinder;
-use crate::spec::suggest::one_of;
 use crate::spec::tables::TableBinder;
 use crate::spec::template::{Names, Templates, to_dynamic};
 use crate::spec::tree::{Node, Source, Value};
@@ -28,6 +27,9 @@ use crate::spec::wire::scalar::OneOrMany;
 
 /// The environment of an experiment that names none.
 const DEFAULT_ENVIRONMENT: &str = "postgres";
+
+/// Treatments that are asked for the name of their environment when the hash is made.
+const MOST_ENVIRONMENT_NAMES: usize = 4096;
 
 /// An experiment file, read, changed by the command line and understood as far as that is possible without
 /// looking at one treatment.
@@ -202,13 +204,22 @@ impl Spec {
         found.extend(warnings(&self.tree, &self.design, &self.templates, &sql));
     }
 
-    pub(super) fn hash_of(&self, only: &[String]) -> String {
-        if let Some(list) = self.environment.as_ref().filter(|environment| environment.is_list) {
-            for name in &list.values {
-                // Whether it can be read is found when it is bound.
-                let _ = self.files.environment(name);
+    /// Reads every environment that a treatment may ask for, so that the hash covers them all. Whether one
+    /// can be read is found when it is bound.
+    fn read_environments(&self) {
+        for treatment in treatments(&self.design).take(MOST_ENVIRONMENT_NAMES) {
+            let mut names = names_of(&self.design, &treatment);
+            if let Some(name) = self.environment_name(&mut names, &mut Diagnostics::default()) {
+                let _ = self.files.environment(&name);
+            }
+            if self.environment.is_none() {
+                return;
             }
         }
+    }
+
+    pub(super) fn hash_of(&self, only: &[String]) -> String {
+        self.read_environments();
         let mut hash = Sha256::new();
         let mut part = |text: &str| {
             hash.update((text.len() as u64).to_le_bytes());
@@ -227,12 +238,6 @@ impl Spec {
             let _ = write!(text, "{byte:02x}");
         }
         text
-    }
-
-    /// Names that could stand for `environment`, for completions and messages.
-    #[must_use]
-    pub fn environments(&self) -> String {
-        one_of(self.files.environment_names().iter().map(String::as_str))
     }
 }
 
@@ -344,6 +349,28 @@ claims:
         let logged = spec.bind(&Treatment { levels: vec![0, 0, 0, 0] }).expect("binds");
         assert!(logged.tables[0].copies[0].indexes.is_empty());
         assert_eq!(logged.tables[0].persistence, Persistence::Logged);
+    }
+
+    #[test]
+    fn a_spec_can_be_shared_between_threads() {
+        fn shared<T: Send + Sync>() {}
+        shared::<Spec>();
+    }
+
+    #[test]
+    fn an_environment_may_be_a_template() {
+        let text = "
+experiment: template
+question: q
+environment: 'postgres-{{ major }}'
+design: {factors: {major: [15, 16, 18]}}
+tables: {t: {ddl: CREATE TABLE t (id bigint), rows: 1}}
+steps: [{create: t}]
+";
+        let spec = loaded(text, &LoadOptions::default()).unwrap_or_else(|found| panic!("{found}"));
+        let found = spec.check_all().expect_err("there is no 16").to_string();
+        assert!(found.contains("there is no environment `postgres-16`"), "{found}");
+        assert!(found.contains("when major=16 (1 of 3 treatments)"), "{found}");
     }
 
     #[test]
