@@ -43,6 +43,9 @@ pub(super) struct RunArguments {
     /// Complete an interrupted run: the newest of the experiment, or the named one
     #[arg(long, value_name = "RUN", num_args = 0..=1, default_missing_value = "")]
     resume: Option<String>,
+    /// `table`, or `json` for machines
+    #[arg(long, default_value = "table", value_parser = ["table", "json"])]
+    format: String,
     /// Allow a plan of more than 100,000 trials
     #[arg(long)]
     many: bool,
@@ -124,6 +127,7 @@ struct Session<'a> {
     ledger: Arc<Ledger>,
     reaper: Reaper,
     todo: Vec<(PlannedTrial, u32)>,
+    json: bool,
 }
 
 impl<'a> Session<'a> {
@@ -160,7 +164,8 @@ impl<'a> Session<'a> {
             }
         };
         let todo = todo(plan, &folder)?;
-        Ok(Self { spec, plan, folder, servers, ledger, reaper, todo })
+        let json = arguments.format == "json";
+        Ok(Self { spec, plan, folder, servers, ledger, reaper, todo, json })
     }
 
     async fn run(mut self) -> Result<Exit, Failure> {
@@ -175,8 +180,13 @@ impl<'a> Session<'a> {
         self.reaper.finish(&self.ledger);
         let tally = ended?;
         let summary = compare::summarise(&self.folder.records()?, &self.spec.design);
-        print(&format!("\n{}\n", report::table(&summary, options::width())));
-        print(&format!("results: {path}\n"));
+        if self.json {
+            let summary = report::json(&summary);
+            print(&format!("{:#}\n", serde_json::json!({"results": path, "summary": summary})));
+        } else {
+            print(&format!("\n{}\n", report::table(&summary, options::width())));
+            print(&format!("results: {path}\n"));
+        }
         Ok(exit(tally, &path))
     }
 
