@@ -55,7 +55,7 @@ impl Document<'_> {
             self.keys(definition, text);
         } else if let Some(choices) = definition.get("oneOf").and_then(Value::as_array) {
             text.push_str("\n| written | value | meaning |\n| --- | --- | --- |\n");
-            choices.iter().for_each(|choice| self.choice(choice, text));
+            choices.iter().filter(|choice| !is_template(choice)).for_each(|choice| self.choice(choice, text));
         } else {
             let _ = write!(text, "\nWritten as: {}.\n", self.kind(definition));
         }
