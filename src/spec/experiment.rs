@@ -247,6 +247,18 @@ pub(super) fn surviving(tree: &Node, key: &str) -> Vec<usize> {
     items.iter().enumerate().filter(|(_, item)| item.value != Value::Broken).map(|(index, _)| index).collect()
 }
 
+/// The tree with the steps that a treatment really has, so that the n-th step is the n-th of the trial.
+fn without_broken_steps(mut tree: Node) -> Node {
+    if let Value::Map(entries) = &mut tree.value {
+        for (_, steps) in entries.iter_mut().filter(|(key, _)| key.text == "steps") {
+            if let Value::List(items) = &mut steps.value {
+                items.retain(|item| item.value != Value::Broken);
+            }
+        }
+    }
+    tree
+}
+
 #[cfg(test)]
 mod tests {
     use crate::model::{ColumnType, Generator, LoadMethod, Persistence, StepKind, TemplatePart};
@@ -483,16 +495,4 @@ steps: [{create: t}]
         assert_eq!((report.checked, report.exhaustive), (1024, true));
         assert!(started.elapsed().as_secs() < 20);
     }
-}
-
-/// The tree with the steps that a treatment really has, so that the n-th step is the n-th of the trial.
-fn without_broken_steps(mut tree: Node) -> Node {
-    if let Value::Map(entries) = &mut tree.value {
-        for (_, steps) in entries.iter_mut().filter(|(key, _)| key.text == "steps") {
-            if let Value::List(items) = &mut steps.value {
-                items.retain(|item| item.value != Value::Broken);
-            }
-        }
-    }
-    tree
 }
