@@ -20,10 +20,7 @@ const LAYERS: &[(&str, &[&str])] = &[
     ("store", &["model"]),
     ("compare", &["model", "stats"]),
     ("report", &["model", "store", "compare"]),
-    (
-        "cli",
-        &["model", "plan", "spec", "engine", "environment", "run", "store", "compare", "report"],
-    ),
+    ("cli", &["model", "plan", "spec", "engine", "environment", "run", "store", "compare", "report"]),
 ];
 
 /// Single functions that another layer may use, each with its reason.
@@ -206,7 +203,10 @@ fn every_dependency_has_a_reason_and_a_home() {
     for (name, before) in &dependencies {
         assert!(before.starts_with('#'), "Cargo.toml: say in a comment above {name} why it is there");
         let homed = HOMES.iter().any(|(home, _)| home == name);
-        assert!(homed != EVERYWHERE.contains(&name.as_str()), "{name} needs one entry in HOMES or EVERYWHERE");
+        assert!(
+            homed != EVERYWHERE.contains(&name.as_str()),
+            "{name} needs one entry in HOMES or EVERYWHERE"
+        );
     }
     for (name, _) in HOMES {
         assert!(dependencies.iter().any(|(found, _)| found == name), "{name} is no dependency any more");
@@ -256,7 +256,10 @@ fn every_experiment_asks_expects_and_can_be_tried_quickly() {
         let path = root().join(&file);
         let spec = load(&path, &LoadOptions::default()).unwrap_or_else(|found| panic!("{file}: {found}"));
         assert!(spec.question.ends_with('?'), "{file}: a question ends in a question mark");
-        assert!(spec.expectation.is_some_and(|text| text.len() > 50), "{file}: say what is expected, and why");
+        assert!(
+            spec.expectation.is_some_and(|text| text.len() > 50),
+            "{file}: say what is expected, and why"
+        );
         let profile = |name: &str| LoadOptions { profile: Some(name.to_owned()), ..LoadOptions::default() };
         let quick = ["quick", "tiny"].iter().any(|name| load(&path, &profile(name)).is_ok());
         assert!(quick, "{file}: a profile `quick` or `tiny` lets one try it");
@@ -289,7 +292,8 @@ fn commands_in_documents_are_recipes() {
             });
             for (place, start) in commands {
                 let rest = &line[place + start.len()..];
-                let name = rest.split(|c: char| !c.is_ascii_lowercase() && c != '-').next().unwrap_or_default();
+                let name =
+                    rest.split(|c: char| !c.is_ascii_lowercase() && c != '-').next().unwrap_or_default();
                 assert!(recipe(name), "{file}: `just {name}` is no recipe of the justfile");
                 seen += 1;
             }
@@ -321,9 +325,11 @@ fn links_and_paths_in_documents_lead_somewhere() {
                 let _ = writeln!(broken, "{file}: link to {link}");
             }
         }
-        let folders = ["src/", "tests/", "benches/", "docs/", "experiments/", "environments/", "notebooks/", ".ci/"];
+        let folders =
+            ["src/", "tests/", "benches/", "docs/", "experiments/", "environments/", "notebooks/", ".ci/"];
         for word in text.split('`').skip(1).step_by(2) {
-            let path = folders.iter().any(|start| word.starts_with(start)) && !word.contains(['<', '*', ' ', '{', '…']);
+            let path = folders.iter().any(|start| word.starts_with(start))
+                && !word.contains(['<', '*', ' ', '{', '…']);
             if path && !root().join(word).exists() {
                 let _ = writeln!(broken, "{file}: path {word}");
             }

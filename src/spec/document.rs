@@ -22,6 +22,9 @@ Numbers may have underscores (`1_000_000`); sizes and durations have units (`64M
 ";
 
 /// The text of `docs/FORMAT.md`; a test compares it with the file.
+///
+/// # Panics
+/// Never: both schemas have definitions.
 #[must_use]
 pub fn format_document() -> String {
     let mut text = INTRODUCTION.to_owned();
@@ -29,7 +32,7 @@ pub fn format_document() -> String {
     for (title, schema) in
         [("Experiment file", experiment_schema()), ("Environment file", environment_schema())]
     {
-        let definitions = schema["definitions"].as_object().expect("a schema has definitions");
+        let definitions = schema["definitions"].as_object().expect("both schemas have definitions");
         let document = Document { definitions };
         let _ = write!(text, "\n## {title}\n\n{}\n", words(&schema));
         document.keys(&schema, &mut text);
@@ -56,7 +59,7 @@ impl Document<'_> {
         } else if let Some(choices) = definition.get("oneOf").and_then(Value::as_array) {
             text.push_str("\n| written | value | meaning |\n| --- | --- | --- |\n");
             choices.iter().filter(|choice| !is_template(choice)).for_each(|choice| self.choice(choice, text));
-        } else {
+        } else if self.kind(definition).contains("](#") {
             let _ = write!(text, "\nWritten as: {}.\n", self.kind(definition));
         }
     }
@@ -66,7 +69,8 @@ impl Document<'_> {
         let Some(properties) = object["properties"].as_object() else { return };
         text.push_str("\n| key | value | meaning |\n| --- | --- | --- |\n");
         for (key, schema) in properties {
-            let required = object["required"].as_array().is_some_and(|keys| keys.iter().any(|name| name == key));
+            let required =
+                object["required"].as_array().is_some_and(|keys| keys.iter().any(|name| name == key));
             let mark = if required { " *" } else { "" };
             let _ = writeln!(text, "| `{key}`{mark} | {} | {} |", self.kind(schema), words(schema));
         }
@@ -100,7 +104,9 @@ impl Document<'_> {
         }
         match &schema["type"] {
             Value::String(name) => self.simple(name, schema),
-            Value::Array(names) => join(names.iter().filter_map(Value::as_str).map(|name| self.simple(name, schema))),
+            Value::Array(names) => {
+                join(names.iter().filter_map(Value::as_str).map(|name| self.simple(name, schema)))
+            }
             _ => "anything".to_owned(),
         }
     }
@@ -110,8 +116,8 @@ impl Document<'_> {
             "string" => "text".to_owned(),
             "integer" => "whole number".to_owned(),
             "boolean" => "`true`, `false`".to_owned(),
-            "array" => format!("list of {}", self.kind(&schema["items"])),
-            "object" => format!("map of {}", self.kind(&schema["additionalProperties"])),
+            "array" => format!("list of {}", grouped(self.kind(&schema["items"]))),
+            "object" => format!("map of {}", grouped(self.kind(&schema["additionalProperties"]))),
             // An absent key; nobody writes it.
             "null" => String::new(),
             other => other.to_owned(),
@@ -162,10 +168,19 @@ fn plain(value: &Value) -> String {
     value.as_str().map_or_else(|| value.to_string(), str::to_owned)
 }
 
+fn grouped(kind: String) -> String {
+    if kind.contains(" or ") { format!("({kind})") } else { kind }
+}
+
 fn join(kinds: impl Iterator<Item = String>) -> String {
     let mut kinds: Vec<String> = kinds.filter(|kind| !kind.is_empty()).collect();
     let mut seen = Vec::new();
-    kinds.retain(|kind| !seen.contains(kind) && { seen.push(kind.clone()); true });
+    kinds.retain(|kind| {
+        !seen.contains(kind) && {
+            seen.push(kind.clone());
+            true
+        }
+    });
     kinds.join(" or ")
 }
 
@@ -188,7 +203,8 @@ mod tests {
         let text = format_document();
         let anchors = text.split("](#").skip(1).filter_map(|rest| rest.split(')').next());
         for anchor in anchors {
-            let heading = |line: &str| line.strip_prefix("### ").is_some_and(|name| name.to_lowercase() == anchor);
+            let heading =
+                |line: &str| line.strip_prefix("### ").is_some_and(|name| name.to_lowercase() == anchor);
             assert!(text.lines().any(heading), "{anchor}");
         }
     }
