@@ -129,7 +129,7 @@ impl Document<'_> {
         let name = reference.rsplit('/').next().unwrap_or_default();
         match self.definitions.get(name) {
             Some(definition) if has_section(definition) => {
-                format!("[{0}](#{1})", display(name), display(name).to_lowercase())
+                format!("[{0}](#{1})", display(name), anchor(&display(name)))
             }
             Some(definition) => self.kind(definition),
             None => name.to_owned(),
@@ -147,9 +147,15 @@ fn is_template(form: &Value) -> bool {
     form["pattern"] == r"\{[{%]"
 }
 
-/// `LoadFile` is called Load, `UntilWord` Until.
-fn display(name: &str) -> &str {
-    ["File", "Word"].iter().find_map(|ending| name.strip_suffix(ending)).unwrap_or(name)
+/// `LoadFile` is called Load, `UntilWord` Until word.
+fn display(name: &str) -> String {
+    let word = name.strip_suffix("Word").map(|stem| format!("{stem} word"));
+    word.unwrap_or_else(|| name.strip_suffix("File").unwrap_or(name).to_owned())
+}
+
+/// The anchor of a heading.
+fn anchor(heading: &str) -> String {
+    heading.to_lowercase().replace(' ', "-")
 }
 
 /// The description, fit for a table.
@@ -199,13 +205,16 @@ mod tests {
     }
 
     #[test]
-    fn links_lead_to_sections() {
+    fn links_lead_to_sections_with_names_of_their_own() {
         let text = format_document();
-        let anchors = text.split("](#").skip(1).filter_map(|rest| rest.split(')').next());
-        for anchor in anchors {
-            let heading =
-                |line: &str| line.strip_prefix("### ").is_some_and(|name| name.to_lowercase() == anchor);
-            assert!(text.lines().any(heading), "{anchor}");
+        let mut anchors: Vec<String> =
+            text.lines().filter_map(|line| line.strip_prefix("### ")).map(anchor).collect();
+        for link in text.split("](#").skip(1).filter_map(|rest| rest.split(')').next()) {
+            assert!(anchors.iter().any(|anchor| anchor == link), "{link}");
         }
+        let all = anchors.len();
+        anchors.sort_unstable();
+        anchors.dedup();
+        assert_eq!(anchors.len(), all, "two sections have one name");
     }
 }
