@@ -13,3 +13,4 @@ mod server_faults;
 mod server_image;
 mod server_install;
 mod server_local;
+mod tidy;

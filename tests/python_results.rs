@@ -1,5 +1,5 @@
 //! Results in Python: one line reads many runs, and the notebooks run. Needs an interpreter with `notebooks/requirements.txt`:
-//! `LOADLAB_PYTHON`, else `python3`. Left out by `just test`, run by `just notebook`.
+//! `LOADLAB_PYTHON` (`just test` makes one), else `python3`. Left out by `just test-fast`.
 
 use std::path::Path;
 use std::process::Command;

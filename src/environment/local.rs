@@ -23,7 +23,7 @@ use super::local_server::LocalServer;
 use super::place::{Place, SOCKET_PORT};
 use super::template::{Maker, Template};
 use super::{Boxed, EnvironmentError, Instance, InstanceFacts, Launch, Provider, fresh, overlay};
-use crate::engine::postgres::{Endpoint, Secret};
+use crate::engine::postgres::{Endpoint, Exchange, Secret};
 use crate::model::{Backend, ConnectionPath, EnvironmentSpec, FreshMethod, InitOptions, Scalar};
 
 /// How long a server may take to answer.
@@ -176,7 +176,7 @@ impl LocalProvider {
         let password = self.make_data(way, &spec.init, prepared, &place).await?;
         let (endpoint, connection, port) = endpoint(spec.connection, &place, password)?;
         let child = self.launch(spec, account, way, &place, port).await?;
-        let exchange = super::Exchange {
+        let exchange = Exchange {
             client_dir: place.exchange.clone(),
             server_dir: place.exchange.to_string_lossy().into_owned(),
         };

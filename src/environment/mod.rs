@@ -26,10 +26,9 @@ mod shared_memory;
 mod template;
 
 use std::future::Future;
-use std::path::PathBuf;
 use std::pin::Pin;
 
-use crate::engine::postgres::Endpoint;
+use crate::engine::postgres::{Endpoint, Exchange};
 use crate::model::{Backend, EnvironmentSpec};
 
 /// A boxed future, so that the two traits here can be used as objects.
@@ -85,15 +84,6 @@ pub struct InstanceFacts {
     pub connection: String,
     /// CPUs of the server, if limited.
     pub cpuset: Option<String>,
-}
-
-/// A folder that server and client both see.
-#[derive(Debug, Clone)]
-pub struct Exchange {
-    /// Its path here; files written here must be made world-readable.
-    pub client_dir: PathBuf,
-    /// Its path as the server sees it.
-    pub server_dir: String,
 }
 
 /// Resources used by all processes of a server since it started.

@@ -1,7 +1,7 @@
 //! A small process beside every run that outlives its death and removes what it left.
 //!
 //! It holds the reading end of a pipe. However the run ends, the kernel closes the other end; without
-//! the word [`DONE`] before that, everything in the ledger is removed.
+//! the word `done` before that, everything in the ledger is removed.
 
 use std::io::{Read, Write};
 use std::os::unix::process::CommandExt;

@@ -13,6 +13,7 @@ pub mod claims;
 pub mod ddl;
 pub mod design;
 pub mod diagnostic;
+mod document;
 mod experiment;
 pub mod files;
 pub mod fits;
@@ -37,6 +38,7 @@ pub mod yaml;
 
 pub use checking::CheckReport;
 pub use diagnostic::{Diagnostic, Diagnostics, Severity};
+pub use document::format_document;
 pub use experiment::Spec;
 pub use load::{LoadOptions, load};
 pub use schema::{environment_schema, experiment_schema};

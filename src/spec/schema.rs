@@ -104,19 +104,19 @@ fn is_single(object: &Map<String, Value>) -> bool {
 mod tests {
     use super::*;
 
-    /// Set `LOADLAB_WRITE_SCHEMA=1` to write the committed copies anew.
+    /// `just schema` writes the committed copies anew.
     #[test]
     fn the_committed_schemas_are_the_generated_ones() {
         let folder = std::path::Path::new(env!("CARGO_MANIFEST_DIR")).join("docs/schema");
         for (name, schema) in [("experiment", experiment_schema()), ("environment", environment_schema())] {
             let path = folder.join(format!("{name}.schema.json"));
             let text = format!("{}\n", serde_json::to_string_pretty(&schema).expect("a schema is JSON"));
-            if std::env::var_os("LOADLAB_WRITE_SCHEMA").is_some() {
+            if std::env::var_os("UPDATE_DOCS").is_some() {
                 std::fs::create_dir_all(&folder).expect("the folder can be made");
                 std::fs::write(&path, &text).expect("the schema can be written");
             }
             let committed = std::fs::read_to_string(&path).expect("docs/schema holds the schema");
-            assert!(committed == text, "{} is old: run `loadlab schema`", path.display());
+            assert!(committed == text, "{} is old: run `just schema`", path.display());
         }
     }
 

@@ -227,7 +227,7 @@ fn server() -> ServerFacts {
         storage: "ext4".to_owned(),
         connection: "socket".to_owned(),
         cpuset: None,
-        client_cpuset: None,
+        client_cpuset: Some("1".to_owned()),
         durable: true,
     }
 }

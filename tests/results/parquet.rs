@@ -135,7 +135,7 @@ fn leftovers_of_a_killed_write_are_ignored_and_removed() {
     assert_eq!(names, expected);
 }
 
-/// `UPDATE_DOCS=1 cargo test results_document` rewrites the file.
+/// `just schema` rewrites the file.
 #[test]
 fn results_document_is_up_to_date() {
     let path = Path::new(env!("CARGO_MANIFEST_DIR")).join("docs/RESULTS.md");
@@ -145,6 +145,6 @@ fn results_document_is_up_to_date() {
     let found = fs::read_to_string(&path).unwrap_or_default();
     assert!(
         found == results_document(),
-        "docs/RESULTS.md is stale: UPDATE_DOCS=1 cargo test results_document"
+        "docs/RESULTS.md is old: run `just schema`"
     );
 }

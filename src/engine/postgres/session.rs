@@ -48,6 +48,15 @@ pub enum Endpoint {
     },
 }
 
+/// A folder that server and client both see, for COPY from a file of the server.
+#[derive(Debug, Clone)]
+pub struct Exchange {
+    /// Its path here; files written here must be made world-readable.
+    pub client_dir: PathBuf,
+    /// Its path as the server sees it.
+    pub server_dir: String,
+}
+
 /// Who connects.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Role {

@@ -16,11 +16,11 @@ use super::labels;
 use super::request::{self, Data};
 use super::running::{RunningContainer, diagnose};
 use super::usage::Cgroup;
-use crate::engine::postgres::{Endpoint, ready};
+use crate::engine::postgres::{Endpoint, Exchange, ready};
 use crate::environment::engine::RUN_LABEL;
 use crate::environment::files::{file_system, random_hex};
 use crate::environment::ledger::Ledger;
-use crate::environment::{Boxed, EnvironmentError, Exchange, Instance, InstanceFacts, Launch, Provider};
+use crate::environment::{Boxed, EnvironmentError, Instance, InstanceFacts, Launch, Provider};
 use crate::model::{Backend, ConnectionPath, EnvironmentSpec, InitOptions, Storage};
 
 /// From a started container to a server that answers; a cluster is there already.

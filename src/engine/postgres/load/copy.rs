@@ -14,9 +14,8 @@ use bytes::{Bytes, BytesMut};
 use futures_util::SinkExt;
 
 use super::{Task, WorkDone, WorkError, preamble};
-use crate::engine::postgres::Session;
+use crate::engine::postgres::{Exchange, Session};
 use crate::engine::postgres::encode::CopyEncoder;
-use crate::environment::Exchange;
 use crate::model::{Copy, CopySource};
 
 /// One client of a COPY load.

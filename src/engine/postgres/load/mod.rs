@@ -11,9 +11,8 @@ use std::sync::Arc;
 
 use super::encode::StreamError;
 use super::work::{Progress, WorkDone};
-use super::{Endpoint, Role, Session, SessionError, WORKER};
+use super::{Endpoint, Exchange, Role, Session, SessionError, WORKER};
 use crate::data::{DataError, TableGenerator, share, share_of};
-use crate::environment::Exchange;
 use crate::model::{CopySource, Load, LoadMethod, SameTransaction, Table};
 
 /// Why a load or read failed.
