@@ -1,7 +1,7 @@
 //! `loadlab run FILE`: check, plan, servers, trials, Parquet, table.
 
 use std::collections::BTreeSet;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use clap::Args;
@@ -69,7 +69,29 @@ pub(super) async fn run(mut arguments: RunArguments) -> Result<Exit, Failure> {
         Some(path) => Some(reopen(&path, &spec, &plan)?),
         None => None,
     };
-    Session::open(arguments, &spec, &plan, folder).await?.run().await
+    writable(&arguments.results)?;
+    let mut cancel = watch_signals();
+    let session = tokio::select! {
+        session = Session::open(arguments, &spec, &plan, folder) => session?,
+        Ok(_) = cancel.wait_for(|asked| *asked) => {
+            say("ended before the first trial");
+            return Ok(Exit::Interrupted);
+        }
+    };
+    session.run(cancel).await
+}
+
+/// Finds out before any server is made whether results can be written; leaves nothing behind.
+fn writable(results: &Path) -> Result<(), Failure> {
+    let there = std::path::absolute(results).unwrap_or_else(|_| results.to_owned());
+    let nearest = there.ancestors().find(|folder| folder.exists()).unwrap_or(Path::new("/"));
+    tempfile::tempfile_in(nearest).map(drop).map_err(|error| {
+        Failure::environment(format!(
+            "error: results cannot be written to {}: {}: {error}; name another folder with --results",
+            results.display(),
+            nearest.display()
+        ))
+    })
 }
 
 /// The folder to resume; options that the first start used apply again.
@@ -102,7 +124,7 @@ fn resumed(arguments: &mut RunArguments, run: &str) -> Result<PathBuf, Failure> 
     Ok(path)
 }
 
-fn reopen(path: &std::path::Path, spec: &Spec, plan: &Plan) -> Result<RunFolder, Failure> {
+fn reopen(path: &Path, spec: &Spec, plan: &Plan) -> Result<RunFolder, Failure> {
     let folder = RunFolder::open(path)?;
     let manifest = folder.manifest();
     if manifest.spec.hash != spec.hash || manifest.order_digest != plan.order_digest() {
@@ -159,16 +181,16 @@ impl<'a> Session<'a> {
                 RunFolder::create(&arguments.results, &manifest(&arguments, spec, plan, &servers, run))?
             }
         };
-        let todo = todo(plan, &folder)?;
+        let mut folder = folder;
+        let todo = todo(plan, &mut folder)?;
         Ok(Self { spec, plan, folder, servers, ledger, reaper, todo })
     }
 
-    async fn run(mut self) -> Result<Exit, Failure> {
+    async fn run(mut self, cancel: watch::Receiver<bool>) -> Result<Exit, Failure> {
         let path = self.folder.path().display().to_string();
         for choice in &self.servers.chosen {
             say(&format!("{}: {}", choice.environment, choice.why));
         }
-        let cancel = watch_signals(path.clone());
         let ended = self.trials(cancel).await;
         self.folder.update_manifest(|manifest| manifest.ended_at = Some(Timestamp::now()))?;
         self.folder.write_parquet()?;
@@ -283,9 +305,13 @@ fn headline(record: &TrialRecord) -> String {
     })
 }
 
-/// Trials that are not done, with the number of their next attempt.
-fn todo(plan: &Plan, folder: &RunFolder) -> Result<Vec<(PlannedTrial, u32)>, Failure> {
+/// Trials that are not done, with the number of their next attempt. Those that a kill cut short are marked.
+fn todo(plan: &Plan, folder: &mut RunFolder) -> Result<Vec<(PlannedTrial, u32)>, Failure> {
     let journal = folder.journal()?;
+    for (trial, attempt) in journal.lost() {
+        folder.lost(trial, attempt)?;
+        say(&format!("note: trial {} was cut short by a kill; it is done again", trial + 1));
+    }
     for complaint in journal.complaints() {
         say(&format!("note: {complaint}"));
     }
@@ -321,7 +347,7 @@ fn manifest(arguments: &RunArguments, spec: &Spec, plan: &Plan, servers: &Server
 
 /// The first SIGINT or SIGTERM ends the trial in flight and the run; the second ends the program at once
 /// (the reaper then removes what is left).
-fn watch_signals(run: String) -> watch::Receiver<bool> {
+fn watch_signals() -> watch::Receiver<bool> {
     let (asked, cancel) = watch::channel(false);
     tokio::spawn(async move {
         let mut terminate = match tokio::signal::unix::signal(tokio::signal::unix::SignalKind::terminate()) {
@@ -334,11 +360,11 @@ fn watch_signals(run: String) -> watch::Receiver<bool> {
                 _ = terminate.recv() => {}
             }
             if count == 0 {
-                say("\nending: the trial in flight is given up and its server removed (again to end at once)");
+                say("\nending: what is in flight is given up and its server removed (again to end at once)");
                 asked.send_replace(true);
             }
         }
-        say(&format!("ended at once; complete {run} with --resume"));
+        say("ended at once; complete the run with --resume");
         #[expect(clippy::exit, reason = "the user asked twice; the reaper cleans up")]
         std::process::exit(130);
     });

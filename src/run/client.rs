@@ -60,6 +60,9 @@ fn cpu_numbers(list: &str) -> Result<Vec<usize>, String> {
         let (from, to) = part.split_once('-').unwrap_or((part, part));
         let from: usize = from.trim().parse().map_err(|_| wrong())?;
         let to: usize = to.trim().parse().map_err(|_| wrong())?;
+        if to > 65_535 {
+            return Err(wrong());
+        }
         cpus.extend(from..=to);
     }
     Ok(cpus)

@@ -11,7 +11,7 @@ use super::stage::Stage;
 use crate::data::Content;
 use crate::engine::postgres::load::WorkError;
 use crate::engine::postgres::work::{Progress, WorkDone};
-use crate::engine::postgres::{load, read, verify};
+use crate::engine::postgres::{Role, Session, WORKER, load, read, verify};
 use crate::model::{
     Cache, Decode, Guard, Load, LoadMethod, Measurement, Outcome, Read, ReadMethod, Sample, Step, StepKind,
     Table, Until, Verify,
@@ -100,19 +100,22 @@ async fn statements(
     table: Option<&Table>,
     taken: &mut Taken,
 ) -> Result<(), WorkError> {
+    // A session of its own: what it did is in the server's statistics when it has ended, not before.
+    let session = Session::open_as(&stage.instance.endpoint, Role::Owner, WORKER).await?;
     let before = stage.before().await?;
     let start = Instant::now();
     if transaction {
-        stage.owner.client.batch_execute("BEGIN").await?;
+        session.client.batch_execute("BEGIN").await?;
     }
     for statement in sql {
-        stage.owner.client.batch_execute(statement).await?;
+        session.client.batch_execute(statement).await?;
     }
     if transaction {
-        stage.owner.client.batch_execute("COMMIT").await?;
+        session.client.batch_execute("COMMIT").await?;
     }
     taken.measurement.spans.seconds = start.elapsed().as_secs_f64();
     let end = stage.at_end().await?;
+    drop(session);
     stage.conclude(&before, &end, 0, table, &mut taken.measurement).await
 }
 
@@ -150,7 +153,8 @@ async fn run_load(
     taken.measurement.spans.transfer = Some((seconds - done.commit.as_secs_f64()).max(0.0));
     let flushed = end_points(stage, load, table, taken).await?;
     stage.conclude(&before, &end, flushed, Some(table), &mut taken.measurement).await?;
-    if load.verify == Verify::Now {
+    // Rows that are lost already void the trial, whatever a later read wants to meet.
+    if load.verify == Verify::Now || done.rows != table.rows {
         verify_table(stage, load.table, expectations, &mut taken.measurement).await
     } else {
         taken.verify_later = Some(load.table);
@@ -273,7 +277,10 @@ pub(super) async fn verify_table(
     }
     if stored != expected {
         measurement.outcome = Some(Outcome::Failed);
-        measurement.error = Some(format!("the table {} holds {stored}; the generator says {expected}", table.name));
+        let text = format!("the table {} holds {stored}; the generator says {expected}", table.name);
+        let found = verify::first_difference(&stage.owner.client, table).await?;
+        measurement.error =
+            Some(found.map_or(text.clone(), |(name, difference)| format!("{text}\n{name}: {difference}")));
     }
     Ok(())
 }
