@@ -212,10 +212,10 @@ async fn failed(instance: &Instance, error: &WorkError, record: &mut TrialRecord
     record.outcome = Outcome::Failed;
     record.error_sqlstate = error.sqlstate();
     let mut text = error.to_string();
-    if record.error_sqlstate.is_none() {
+    if error.server_is_gone() {
+        record.outcome = Outcome::EnvironmentFault;
         let diagnosis = tokio::time::timeout(ANSWER_DEADLINE, instance.running.diagnose()).await;
         if let Ok(Some(diagnosis)) = diagnosis {
-            record.outcome = Outcome::EnvironmentFault;
             text = format!("{text}\n{diagnosis}");
         }
     }
