@@ -30,7 +30,7 @@ pub(super) fn check(arguments: &CheckArguments) -> Result<Exit, Failure> {
             Err(found) => (found, None),
             Ok(spec) => match spec.check_all() {
                 Err(found) => (found, None),
-                Ok(report) => (spec.warnings.clone(), Some(report)),
+                Ok(report) => (report.warnings.clone(), Some(report)),
             },
         };
         wrong |= report.is_none();

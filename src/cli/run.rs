@@ -15,7 +15,7 @@ use super::{plan, print, say};
 use crate::environment::reaper::Reaper;
 use crate::environment::choose::On;
 use crate::environment::clean::clean;
-use crate::environment::doctor::cache_folder;
+use crate::environment::doctor::{cache_folder, free_space};
 use crate::environment::ledger::Ledger;
 use crate::model::{Backend, Outcome, PlannedTrial, TrialRecord};
 use crate::plan::Plan;
@@ -43,6 +43,9 @@ pub(super) struct RunArguments {
     /// Complete an interrupted run: the newest of the experiment, or the named one
     #[arg(long, value_name = "RUN", num_args = 0..=1, default_missing_value = "")]
     resume: Option<String>,
+    /// `table`, or `json` for machines
+    #[arg(long, default_value = "table", value_parser = ["table", "json"])]
+    format: String,
     /// Allow a plan of more than 100,000 trials
     #[arg(long)]
     many: bool,
@@ -54,9 +57,9 @@ pub(super) async fn run(mut arguments: RunArguments) -> Result<Exit, Failure> {
         None => None,
     };
     let spec = spec::load(&arguments.file, &arguments.spec.load())?;
-    spec.check_all()?;
-    if !spec.warnings.is_empty() {
-        say(spec.warnings.render(options::colour()).trim_end());
+    let checked = spec.check_all()?;
+    if !checked.warnings.is_empty() {
+        say(checked.warnings.render(options::colour()).trim_end());
     }
     let plan = Plan::new(&spec.design).map_err(|error| Failure::wrong(format!("error: {error}")))?;
     if plan.trials() > MANY && !arguments.many {
@@ -146,6 +149,8 @@ struct Session<'a> {
     ledger: Arc<Ledger>,
     reaper: Reaper,
     todo: Vec<(PlannedTrial, u32)>,
+    estimated_seconds: f64,
+    json: bool,
 }
 
 impl<'a> Session<'a> {
@@ -157,9 +162,11 @@ impl<'a> Session<'a> {
         folder: Option<RunFolder>,
     ) -> Result<Self, Failure> {
         let cache = cache_folder();
+        let totals = plan::totals(spec, plan)?;
+        room(&cache, totals.disk)?;
         let swept = clean(&cache).await;
         if !swept.removed.is_empty() || !swept.failed.is_empty() {
-            say(&format!("{swept}"));
+            say(swept.to_string().trim_end());
         }
         let run = folder.as_ref().map_or_else(|| new_run_id(Timestamp::now()), |folder| folder.manifest().run.clone());
         let ledger = Ledger::open(&cache, &run)?;
@@ -183,7 +190,9 @@ impl<'a> Session<'a> {
         };
         let mut folder = folder;
         let todo = todo(plan, &mut folder)?;
-        Ok(Self { spec, plan, folder, servers, ledger, reaper, todo })
+        let json = arguments.format == "json";
+        let estimated_seconds = totals.seconds;
+        Ok(Self { spec, plan, folder, servers, ledger, reaper, todo, estimated_seconds, json })
     }
 
     async fn run(mut self, cancel: watch::Receiver<bool>) -> Result<Exit, Failure> {
@@ -197,18 +206,22 @@ impl<'a> Session<'a> {
         self.reaper.finish(&self.ledger);
         let tally = ended?;
         let summary = compare::summarise(&self.folder.records()?, &self.spec.design);
-        print(&format!("\n{}\n", report::table(&summary, options::width())));
-        print(&format!("results: {path}\n"));
+        if self.json {
+            let summary = report::json(&summary);
+            print(&format!("{:#}\n", serde_json::json!({"results": path, "summary": summary})));
+        } else {
+            print(&format!("\n{}\n", report::table(&summary, options::width())));
+            print(&format!("results: {path}\n"));
+        }
         Ok(exit(tally, &path))
     }
 
     async fn trials(&mut self, cancel: watch::Receiver<bool>) -> Result<Tally, Failure> {
-        let estimated = plan::totals(self.spec, self.plan).map(|totals| totals.seconds).ok();
         let size = PlanSize {
             trials: self.plan.trials(),
             done: self.plan.trials() - self.todo.len() as u64,
             blocks: self.spec.design.blocks.max,
-            estimated_seconds: estimated,
+            estimated_seconds: Some(self.estimated_seconds),
         };
         let mut progress = Progress::new(size);
         let run_id = self.folder.manifest().run.clone();
@@ -224,6 +237,20 @@ impl<'a> Session<'a> {
         .await;
         progress.finish();
         tally
+    }
+}
+
+/// Refuses a run that would fill the disk: a full disk ends servers in ways that look like results.
+fn room(cache: &std::path::Path, needed: u64) -> Result<(), Failure> {
+    match free_space(cache) {
+        Some(free) if free < needed => Err(Failure::environment(format!(
+            "error: the largest trial needs about {} of disk, {} are free in {}\n  what to do: free some space, name a \
+             folder on another disk in LOADLAB_CACHE, or load fewer rows (--set tables.<name>.rows=...)",
+            report::bytes(needed),
+            report::bytes(free),
+            cache.display()
+        ))),
+        _ => Ok(()),
     }
 }
 

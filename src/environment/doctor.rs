@@ -187,10 +187,19 @@ fn list_binaries(report: &mut DoctorReport) {
     }
 }
 
+/// Bytes free where the cache is, or will be. `None`: not known here.
+pub fn free_space(cache: &Path) -> Option<u64> {
+    free_bytes(existing(cache))
+}
+
+/// The cache may not exist yet; its file system is that of the nearest folder that does.
+fn existing(cache: &Path) -> &Path {
+    cache.ancestors().find(|folder| folder.exists()).unwrap_or(cache)
+}
+
 fn look_at_cache(cache: &Path, report: &mut DoctorReport) {
-    // The cache may not exist yet; its file system is that of the nearest folder that does.
-    let existing = cache.ancestors().find(|folder| folder.exists()).unwrap_or(cache);
-    let free = free_bytes(existing).unwrap_or_default();
+    let existing = existing(cache);
+    let free = free_space(cache).unwrap_or_default();
     #[expect(clippy::cast_precision_loss, reason = "only shown, with one digit")]
     let gibibytes = free as f64 / f64::from(1 << 30);
     let found = format!("{} on {}, {gibibytes:.1} GiB free", cache.display(), file_system(existing));

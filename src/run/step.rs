@@ -13,7 +13,7 @@ use crate::engine::postgres::load::WorkError;
 use crate::engine::postgres::work::{Progress, WorkDone};
 use crate::engine::postgres::{Role, Session, WORKER, load, read, verify};
 use crate::model::{
-    Cache, Decode, Guard, Load, LoadMethod, Measurement, Outcome, Read, ReadMethod, Sample, Step, StepKind,
+    Cache, Guard, Load, LoadMethod, Measurement, Outcome, Read, ReadMethod, Sample, Step, StepKind,
     Table, Until, Verify,
 };
 
@@ -190,7 +190,8 @@ async fn run_read(
     taken: &mut Taken,
 ) -> Result<(), WorkError> {
     let table = &stage.tables[read.table];
-    taken.measurement.rows_expected = Some(table.rows);
+    let unchanged = holds_what_was_loaded(&stage.bound.steps, taken.measurement.step_index as usize, read.table);
+    taken.measurement.rows_expected = unchanged.then_some(table.rows);
     let progress = Progress::new(read.clients);
     if read.cache == Cache::Warm {
         verify::stored_content(&stage.owner.client, table).await?;
@@ -214,13 +215,13 @@ async fn run_read(
 
     moved(&done, taken);
     stage.conclude(&before, &end, 0, Some(table), &mut taken.measurement).await?;
-    if done.rows != table.rows {
+    if unchanged && done.rows != table.rows {
         taken.measurement.guards.push(Guard::RowsWrong);
     }
     let all_columns = read.columns.iter().eq(table.columns.iter().map(|column| &column.name));
     if let Some(content) = done.content {
         taken.measurement.checksum = Some(hex(content));
-        if all_columns && read.decode == Decode::Values {
+        if unchanged && all_columns {
             let expected = expectations.of(table)?;
             taken.measurement.checksum_expected = Some(hex(expected));
             if content.checksum != expected.checksum {
@@ -229,6 +230,25 @@ async fn run_read(
         }
     }
     Ok(())
+}
+
+/// Whether a table still holds the generator's rows at a step: SQL of the experiment after the load may have
+/// changed them, unless the load is to be verified after the last step.
+fn holds_what_was_loaded(steps: &[Step], now: usize, table: usize) -> bool {
+    let mut holds = false;
+    for step in &steps[..now] {
+        match &step.kind {
+            StepKind::Load(load) if load.table == table => holds = true,
+            StepKind::Sql { .. } => {
+                let verified_last = |step: &Step| {
+                    matches!(&step.kind, StepKind::Load(load) if load.table == table && load.verify == Verify::End)
+                };
+                holds &= steps[..now].iter().any(verified_last);
+            }
+            _ => {}
+        }
+    }
+    holds
 }
 
 /// Waits for all clients; the first error ends the others (their connections are dropped).

@@ -1,7 +1,7 @@
-//! A loaded experiment: what is known without rendering anything, and the way to a bound trial.
+//! A loaded experiment, and the way from a treatment to a bound trial.
 
 use std::collections::BTreeMap;
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 use std::sync::{Arc, Mutex, PoisonError};
 
 use indexmap::IndexMap;
@@ -10,39 +10,26 @@ use sha2::{Digest, Sha256};
 use crate::model::{BoundTrial, Claim, Design, Scalar, Treatment};
 use crate::spec::bind::bind;
 use crate::spec::claims::ClaimBinder;
-use crate::spec::design::{count, level_of, resolve, restrict, treatments};
+use crate::spec::design::treatments;
 use crate::spec::diagnostic::{Diagnostic, Diagnostics, Severity};
-use crate::spec::files::{self, Files};
+use crate::spec::files::Files;
 use crate::spec::lint::warnings;
-use crate::spec::overrides::{apply_profile, apply_set, command_line};
 use crate::spec::render::{Renderer, names_of};
 use crate::spec::server::{self, EnvironmentAsWritten};
 use crate::spec::sql_cache::SqlCache;
 use crate::spec::steps::StepBinder;
-use crate::spec::suggest::{nearest, one_of};
 use crate::spec::tables::TableBinder;
 use crate::spec::template::{Names, Templates, to_dynamic};
-use crate::spec::tree::{Node, Place, Source, Value};
+use crate::spec::tree::{Node, Source, Value};
 use crate::spec::wire::claim::{ClaimFile, SourceFile};
-use crate::spec::wire::experiment::{ExperimentFile, TrialFile};
+use crate::spec::wire::experiment::TrialFile;
 use crate::spec::wire::scalar::OneOrMany;
-use crate::spec::yaml::parse;
 
 /// The environment of an experiment that names none.
 const DEFAULT_ENVIRONMENT: &str = "postgres";
 
-/// What the command line changes.
-#[derive(Debug, Clone, Default)]
-pub struct LoadOptions {
-    /// A profile of the file.
-    pub profile: Option<String>,
-    /// `key.path=value`, applied after the profile, in this order.
-    pub set: Vec<String>,
-    /// `factor=level`: only these levels are kept.
-    pub only: Vec<String>,
-    /// Folder with environment files, instead of the usual places.
-    pub environments: Option<PathBuf>,
-}
+/// Treatments that are asked for the name of their environment when the hash is made.
+const MOST_ENVIRONMENT_NAMES: usize = 4096;
 
 /// An experiment file, read, changed by the command line and understood as far as that is possible without
 /// looking at one treatment.
@@ -69,12 +56,12 @@ pub struct Spec {
     /// What is probably not meant.
     pub warnings: Diagnostics,
     pub(super) tree: Node,
-    environment: Option<OneOrMany>,
-    templates: Templates,
-    files: Files,
+    pub(super) environment: Option<OneOrMany>,
+    pub(super) templates: Templates,
+    pub(super) files: Files,
     /// Environment files that were read; what was wrong with them is kept as well.
-    environments: Mutex<BTreeMap<String, Result<Arc<EnvironmentAsWritten>, Diagnostics>>>,
-    sql: SqlCache,
+    pub(super) environments: Mutex<BTreeMap<String, Result<Arc<EnvironmentAsWritten>, Diagnostics>>>,
+    pub(super) sql: SqlCache,
 }
 
 /// A bound trial and the trees its values come from.
@@ -84,184 +71,6 @@ pub(super) struct Bound {
     pub(super) tree: Node,
     /// The environment file.
     pub(super) environment: Arc<EnvironmentAsWritten>,
-}
-
-/// Reads an experiment file and applies profile, `--set` and `--only`.
-///
-/// # Errors
-/// Everything that is wrong with the file as such. When something is, the mistakes of the first treatment
-/// are added, so that one pass shows as much as possible.
-pub fn load(path: &Path, options: &LoadOptions) -> Result<Spec, Diagnostics> {
-    let source = files::read(path).map_err(|problem| {
-        let place = Place {
-            source: Arc::new(Source { name: path.display().to_string(), text: String::new() }),
-            start: 0,
-            end: 0,
-        };
-        Diagnostics::from(Diagnostic::new(place, problem.message).maybe_hint(problem.hint))
-    })?;
-    let mut tree = parse(&source).map_err(|problem| Diagnostics::from(*problem))?;
-    let mut found = Diagnostics::default();
-    if let Some(profile) = &options.profile {
-        apply_profile(&mut tree, profile, &mut found);
-    }
-    for option in &options.set {
-        apply_set(&mut tree, option, &mut found);
-    }
-    let (file, bound_tree) = bind::<ExperimentFile>(&tree, &mut found);
-    let claim_indexes = surviving(&bound_tree, "claims");
-    let Some(file) = file else {
-        found.sort(&source.name);
-        return Err(found);
-    };
-    missing_keys(&tree, &file, &mut found);
-    let environment = environment(&tree, &mut found);
-    let mut design = resolve(&file.design, environment.as_ref(), &tree, &mut found);
-    let whole_design = design.clone();
-    apply_only(&mut design, &options.only, &mut found);
-    if let Err(problem) = count(&design) {
-        found.push(problem.diagnostic(&tree));
-    }
-    let mut spec = Spec {
-        name: file.experiment.unwrap_or_default(),
-        question: file.question.unwrap_or_default(),
-        expectation: file.expectation,
-        design,
-        claims: Vec::new(),
-        file: path.to_owned(),
-        source_text: source.text.clone(),
-        resolved: resolved(&tree),
-        hash: String::new(),
-        warnings: Diagnostics::default(),
-        files: Files::new(path, options.environments.as_deref()),
-        templates: Templates::default(),
-        environments: Mutex::default(),
-        sql: SqlCache::default(),
-        tree,
-        environment,
-    };
-    let mut first_found = Diagnostics::default();
-    let steps = spec.first_steps(&mut first_found);
-    let changed = options.profile.is_some() || !options.set.is_empty();
-    let claims = (file.claims.as_slice(), claim_indexes.as_slice());
-    spec.claims = spec.claims(claims, &file.sources, steps.as_deref(), &whole_design, changed, &mut found);
-    spec.lint(&mut found);
-    if found.has_errors() {
-        let broken = spec.broken_factors();
-        first_found.items.retain(|item| !broken.iter().any(|name| item.message.contains(name)));
-        found.extend(first_found);
-        let (mut errors, _) = found.split_warnings();
-        errors.sort(&source.name);
-        return Err(errors);
-    }
-    spec.hash = spec.hash_of(&options.only);
-    found.sort(&source.name);
-    spec.warnings = found;
-    Ok(spec)
-}
-
-/// Indexes of the elements of a list that could be bound.
-fn surviving(tree: &Node, key: &str) -> Vec<usize> {
-    let items = tree.get(key).map(Node::items).unwrap_or_default();
-    items.iter().enumerate().filter(|(_, item)| item.value != Value::Broken).map(|(index, _)| index).collect()
-}
-
-/// The tree with the steps that a treatment really has, so that the n-th step is the n-th of the trial.
-fn without_broken_steps(mut tree: Node) -> Node {
-    if let Value::Map(entries) = &mut tree.value {
-        for (_, steps) in entries.iter_mut().filter(|(key, _)| key.text == "steps") {
-            if let Value::List(items) = &mut steps.value {
-                items.retain(|item| item.value != Value::Broken);
-            }
-        }
-    }
-    tree
-}
-
-/// Keys that every experiment has; checked here so that their absence hides nothing else.
-fn missing_keys(tree: &Node, file: &ExperimentFile, found: &mut Diagnostics) {
-    for (key, hint) in [
-        ("experiment", "the name under which results are kept, such as `experiment: unlogged`"),
-        ("question", "say what is asked, in one sentence"),
-        ("tables", "every experiment has at least one table"),
-        ("steps", "say what a trial does, such as `- create: orders`"),
-    ] {
-        // A misspelt key is an unknown key, which says what was meant.
-        let misspelt = tree
-            .entries()
-            .iter()
-            .any(|(other, _)| other.text != key && nearest(&other.text, [key]).is_some());
-        if !misspelt && tree.get(key).is_none_or(|node| node.value == Value::Null) {
-            found.push(tree.problem("", format!("the key `{key}` is missing")).hint(hint));
-        }
-    }
-    if let Some(name) = &file.experiment {
-        let fits = name.starts_with(|c: char| c.is_ascii_alphanumeric())
-            && name.len() <= 64
-            && name.chars().all(|c| c.is_ascii_alphanumeric() || c == '-' || c == '_');
-        if !fits {
-            let problem = tree.problem("experiment", format!("`{name}` cannot be the name of an experiment"));
-            found.push(
-                problem
-                    .expected("letters, digits, `-` and `_`, at most 64")
-                    .hint("results go into a folder of this name"),
-            );
-        }
-    }
-    if tree
-        .get("tables")
-        .is_some_and(|tables| matches!(&tables.value, Value::Map(entries) if entries.is_empty()))
-    {
-        found.push(
-            tree.problem("tables", "there are no tables").hint("every experiment has at least one table"),
-        );
-    }
-    if tree.get("steps").is_some_and(|steps| matches!(&steps.value, Value::List(items) if items.is_empty())) {
-        found.push(
-            tree.problem("steps", "there are no steps")
-                .hint("say what a trial does, such as `- create: orders`"),
-        );
-    }
-}
-
-fn environment(tree: &Node, found: &mut Diagnostics) -> Option<OneOrMany> {
-    let node = tree.get("environment")?;
-    let environment = bind::<OneOrMany>(node, found).0?;
-    if environment.values.is_empty() {
-        found.push(
-            tree.problem("environment", "no environment is named").hint("leave the key away for `postgres`"),
-        );
-    }
-    Some(environment)
-}
-
-fn apply_only(design: &mut Design, only: &[String], found: &mut Diagnostics) {
-    let mut pairs = Vec::new();
-    for option in only {
-        match option.split_once('=') {
-            Some((factor, level)) => match level_of(design, factor, level) {
-                Ok(_) => pairs.push((factor.to_owned(), level.to_owned())),
-                Err(problem) => found.push(problem.diagnostic(command_line("--only", option))),
-            },
-            None => found.push(
-                Diagnostic::new(command_line("--only", option), "a level is missing here")
-                    .expected("`--only factor=level`"),
-            ),
-        }
-    }
-    // Every pair was looked up above.
-    if let Err((option, problem)) = restrict(design, &pairs) {
-        found.push(problem.diagnostic(command_line("--only", &only[option])));
-    }
-}
-
-/// The tree as JSON without the profiles, which were applied or not used.
-fn resolved(tree: &Node) -> serde_json::Value {
-    let mut json = tree.to_json();
-    if let Some(map) = json.as_object_mut() {
-        map.shift_remove("profiles");
-    }
-    json
 }
 
 impl Spec {
@@ -354,7 +163,7 @@ impl Spec {
     }
 
     /// Names of the steps of the first treatment; `None` when it cannot be bound.
-    fn first_steps(&self, found: &mut Diagnostics) -> Option<Vec<String>> {
+    pub(super) fn first_steps(&self, found: &mut Diagnostics) -> Option<Vec<String>> {
         let first = treatments(&self.design).next()?;
         let bound = self.bind_into(&first, found)?;
         Some(bound.trial.steps.into_iter().map(|step| step.name).collect())
@@ -362,7 +171,7 @@ impl Spec {
 
     /// The claims, checked against the whole design. Where the command line took their treatments away
     /// they are left out: without an error, because the file is right.
-    fn claims(
+    pub(super) fn claims(
         &self,
         (files, indexes): (&[ClaimFile], &[usize]),
         sources: &IndexMap<String, SourceFile>,
@@ -384,24 +193,33 @@ impl Spec {
     }
 
     /// Factors of the file that could not be understood: templates that use them are not to blame.
-    fn broken_factors(&self) -> Vec<String> {
+    pub(super) fn broken_factors(&self) -> Vec<String> {
         let written = self.tree.find("design.factors").map(Node::entries).unwrap_or_default().iter();
         let known = |name: &str| self.design.factors.iter().any(|factor| factor.name == name);
         written.filter(|(key, _)| !known(&key.text)).map(|(key, _)| format!("`{}`", key.text)).collect()
     }
 
-    fn lint(&self, found: &mut Diagnostics) {
+    pub(super) fn lint(&self, found: &mut Diagnostics) {
         let sql: Vec<Arc<Source>> = self.files.used().into_iter().map(|(_, source)| source).collect();
         found.extend(warnings(&self.tree, &self.design, &self.templates, &sql));
     }
 
-    fn hash_of(&self, only: &[String]) -> String {
-        if let Some(list) = self.environment.as_ref().filter(|environment| environment.is_list) {
-            for name in &list.values {
-                // Whether it can be read is found when it is bound.
-                let _ = self.files.environment(name);
+    /// Reads every environment that a treatment may ask for, so that the hash covers them all. Whether one
+    /// can be read is found when it is bound.
+    fn read_environments(&self) {
+        for treatment in treatments(&self.design).take(MOST_ENVIRONMENT_NAMES) {
+            let mut names = names_of(&self.design, &treatment);
+            if let Some(name) = self.environment_name(&mut names, &mut Diagnostics::default()) {
+                let _ = self.files.environment(&name);
+            }
+            if self.environment.is_none() {
+                return;
             }
         }
+    }
+
+    pub(super) fn hash_of(&self, only: &[String]) -> String {
+        self.read_environments();
         let mut hash = Sha256::new();
         let mut part = |text: &str| {
             hash.update((text.len() as u64).to_le_bytes());
@@ -421,17 +239,30 @@ impl Spec {
         }
         text
     }
+}
 
-    /// Names that could stand for `environment`, for completions and messages.
-    #[must_use]
-    pub fn environments(&self) -> String {
-        one_of(self.files.environment_names().iter().map(String::as_str))
+/// Indexes of the elements of a list that could be bound.
+pub(super) fn surviving(tree: &Node, key: &str) -> Vec<usize> {
+    let items = tree.get(key).map(Node::items).unwrap_or_default();
+    items.iter().enumerate().filter(|(_, item)| item.value != Value::Broken).map(|(index, _)| index).collect()
+}
+
+/// The tree with the steps that a treatment really has, so that the n-th step is the n-th of the trial.
+fn without_broken_steps(mut tree: Node) -> Node {
+    if let Value::Map(entries) = &mut tree.value {
+        for (_, steps) in entries.iter_mut().filter(|(key, _)| key.text == "steps") {
+            if let Value::List(items) = &mut steps.value {
+                items.retain(|item| item.value != Value::Broken);
+            }
+        }
     }
+    tree
 }
 
 #[cfg(test)]
 mod tests {
     use crate::model::{ColumnType, Generator, LoadMethod, Persistence, StepKind, TemplatePart};
+    use crate::spec::load::{LoadOptions, load};
 
     use super::*;
 
@@ -533,6 +364,28 @@ claims:
     }
 
     #[test]
+    fn a_spec_can_be_shared_between_threads() {
+        fn shared<T: Send + Sync>() {}
+        shared::<Spec>();
+    }
+
+    #[test]
+    fn an_environment_may_be_a_template() {
+        let text = "
+experiment: template
+question: q
+environment: 'postgres-{{ major }}'
+design: {factors: {major: [15, 16, 18]}}
+tables: {t: {ddl: CREATE TABLE t (id bigint), rows: 1}}
+steps: [{create: t}]
+";
+        let spec = loaded(text, &LoadOptions::default()).unwrap_or_else(|found| panic!("{found}"));
+        let found = spec.check_all().expect_err("there is no 16").to_string();
+        assert!(found.contains("there is no environment `postgres-16`"), "{found}");
+        assert!(found.contains("when major=16 (1 of 3 treatments)"), "{found}");
+    }
+
+    #[test]
     fn profile_set_and_only_change_the_experiment_and_its_hash() {
         let plain = unlogged(&LoadOptions::default());
         let options = LoadOptions {
@@ -593,6 +446,26 @@ steps: [{create: {table: t, without: indexes}}, {load: {table: t, method: copy, 
         assert_eq!(trial.steps[3].name, "select");
         let single = spec.bind(&Treatment { levels: vec![0, 0] }).unwrap_or_else(|found| panic!("{found}"));
         assert_eq!(single.tables[0].copies[0].name, "t");
+    }
+
+    #[test]
+    fn columns_may_be_declared_where_the_sql_is_not_understood() {
+        let text = "
+experiment: declared
+question: q
+tables:
+  t:
+    ddl: CREATE UNLOGGED TABLE t (LIKE other INCLUDING ALL)
+    columns: {id: bigint not null, note: varchar(10)}
+    rows: 30
+steps: [{create: t}]
+";
+        let spec = loaded(text, &LoadOptions::default()).unwrap_or_else(|found| panic!("{found}"));
+        let trial = spec.bind(&Treatment { levels: vec![] }).unwrap_or_else(|found| panic!("{found}"));
+        let table = &trial.tables[0];
+        assert_eq!(table.persistence, Persistence::Unlogged);
+        assert!(table.columns[0].not_null && table.columns[0].kind == ColumnType::Int8);
+        assert_eq!(table.columns[1].kind, ColumnType::Varchar(Some(10)));
     }
 
     #[test]

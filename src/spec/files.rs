@@ -45,7 +45,12 @@ impl Files {
     /// For an experiment file; `environments` replaces the usual places.
     pub fn new(experiment: &Path, environments: Option<&Path>) -> Self {
         let folder = experiment.parent().unwrap_or(Path::new("")).to_owned();
-        let usual = || vec![folder.join("../environments"), PathBuf::from("environments")];
+        // `experiments/../environments`, written as people would.
+        let beside = match folder.components().next_back() {
+            Some(Component::Normal(_)) => folder.with_file_name("environments"),
+            _ => folder.join("../environments"),
+        };
+        let usual = || vec![beside, PathBuf::from("environments")];
         let environments = environments.map_or_else(usual, |path| vec![path.to_owned()]);
         Self { environments, folder, read: Mutex::default() }
     }
@@ -193,6 +198,7 @@ mod tests {
         for name in ["../secret.sql", "/etc/secret.sql", "sql/../../x.sql"] {
             assert!(files.sql(name).is_err_and(|problem| problem.message.contains("outside")), "{name}");
         }
+        assert_eq!(files.environments[0], Path::new("environments"));
         assert!(files.environment("../x").is_err());
         assert!(files.environment("postgres").is_ok());
         assert!(files.environment("postgers").is_err_and(|problem| problem.hint.is_some()));

@@ -18,6 +18,7 @@ pub mod files;
 pub mod fits;
 pub mod generator;
 pub mod lint;
+mod load;
 pub mod overrides;
 pub mod plausible;
 pub mod render;
@@ -36,5 +37,6 @@ pub mod yaml;
 
 pub use checking::CheckReport;
 pub use diagnostic::{Diagnostic, Diagnostics, Severity};
-pub use experiment::{LoadOptions, Spec, load};
+pub use experiment::Spec;
+pub use load::{LoadOptions, load};
 pub use schema::{environment_schema, experiment_schema};

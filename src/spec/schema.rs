@@ -62,14 +62,22 @@ fn allow_templates(schema: &mut Value) {
         }
         return;
     };
+    let template = json!({"description": "A template.", "type": "string", "pattern": r"\{[{%]"});
     if is_single(object) {
         let mut outer = Map::new();
         for key in ["description", "title", "default"] {
             outer.extend(object.remove_entry(key));
         }
         let inner = Value::Object(std::mem::take(object));
-        outer.insert("anyOf".to_owned(), json!([inner, {"type": "string", "pattern": r"\{[{%]"}]));
+        outer.insert("anyOf".to_owned(), json!([inner, template]));
         *object = outer;
+        return;
+    }
+    if let Some(words) = object.get_mut("oneOf").and_then(Value::as_array_mut)
+        && words.iter().all(|word| word.as_object().is_some_and(is_single))
+    {
+        // A template would match every word, and of `oneOf` exactly one may match.
+        words.push(template);
         return;
     }
     for (key, value) in object.iter_mut() {

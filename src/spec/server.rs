@@ -183,3 +183,53 @@ impl Layers<'_> {
         mib
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use crate::model::Scalar;
+
+    use super::*;
+
+    fn written(text: &str) -> (Option<EnvironmentAsWritten>, Diagnostics) {
+        let source = Arc::new(Source { name: "environments/x.yaml".to_owned(), text: text.to_owned() });
+        let mut found = Diagnostics::default();
+        (read("x", &source, &mut found), found)
+    }
+
+    fn empty() -> Node {
+        parse(&Arc::new(Source { name: "e.yaml".to_owned(), text: "{}".to_owned() })).expect("an empty map")
+    }
+
+    #[test]
+    fn the_experiment_lies_over_the_environment() {
+        let text = "environment: x\nengine: postgres\nversions: 15-17\nimage: mine:{major}\nstorage: {bind: /data}\n\
+                    settings: {a: 1, b: 2}\nlimits: {cpus: 2, memory: 1GB}\ninitdb: {checksums: on, wal_segment_size: 64MB}\n";
+        let (file, mut found) = written(text);
+        let server = ServerFile {
+            settings: [("b".to_owned(), crate::spec::wire::scalar::Single(Scalar::Int(3)))]
+                .into_iter()
+                .collect(),
+            ..ServerFile::default()
+        };
+        let spec = file.and_then(|file| file.resolve(&server, &empty(), &mut found)).expect("resolves");
+        assert!(found.is_empty(), "{found}");
+        assert_eq!(spec.versions, VersionRange { min: 15, max: 17 });
+        assert_eq!(spec.image, "mine:17");
+        assert_eq!(spec.storage, Storage::Bind("/data".into()));
+        assert_eq!(spec.settings.values().cloned().collect::<Vec<_>>(), [Scalar::Int(1), Scalar::Int(3)]);
+        assert_eq!((spec.init.wal_segment_mib, spec.limits.memory_bytes), (Some(64), Some(1 << 30)));
+    }
+
+    #[test]
+    fn mistakes_are_shown_in_the_environment_file() {
+        let (file, mut found) =
+            written("environment: x\nengine: postgres\nversions: 13-18\nlimits: {cpuset: a}\n");
+        let spec = file.and_then(|file| file.resolve(&ServerFile::default(), &empty(), &mut found));
+        assert!(spec.is_none());
+        assert!(found.to_string().contains("environments/x.yaml:3:11"), "{found}");
+        let (file, found) = written("environment: x\nengine: mysql\nversion: 15\n");
+        assert!(file.is_none());
+        let text = found.to_string();
+        assert!(text.contains("unknown word `mysql`") && text.contains("did you mean `versions`?"), "{text}");
+    }
+}
