@@ -52,18 +52,35 @@ fn without_engine_and_binaries_it_is_said_why_and_what_to_do() {
     // A major that this machine does not have; where it has all of them, nothing can be missing.
     let lab = lab();
     let there = lab.loadlab(&["env", "list"]).stdout;
-    let Some(absent) = (14..=18).rev().find(|major| !there.contains(&format!("PostgreSQL {major}."))) else { return };
+    let Some(absent) = (14..=18).rev().find(|major| !there.contains(&format!("PostgreSQL {major}."))) else {
+        return;
+    };
     lab.write("local/postgres.yaml", &format!("environment: none\nengine: postgres\nversions: {absent}\n"));
     lab.experiment(&good());
     let run = ["run", "experiment.yaml", "--environments", "local", "--results", "results", "--offline"];
-    let words = ["nothing here can run", "no container engine answers", "no PostgreSQL", "what to do:", "env doctor"];
+    let words =
+        ["nothing here can run", "no container engine answers", "no PostgreSQL", "what to do:", "env doctor"];
     refused(&lab, &run, 3, &words);
-    refused(&lab, &[&run[..], &["--on", "local"]].concat(), 3, &["no PostgreSQL", "what to do:", "env install"]);
+    refused(
+        &lab,
+        &[&run[..], &["--on", "local"]].concat(),
+        3,
+        &["no PostgreSQL", "what to do:", "env install"],
+    );
 }
 
 #[test]
 fn a_dead_engine_is_told_and_not_replaced_by_something_else() {
-    run_refused(&good(), &["--on", "container"], 3, &["no container engine answers at DOCKER_HOST=unix:///nowhere/docker.sock", "what to do:", "--on local"]);
+    run_refused(
+        &good(),
+        &["--on", "container"],
+        3,
+        &[
+            "no container engine answers at DOCKER_HOST=unix:///nowhere/docker.sock",
+            "what to do:",
+            "--on local",
+        ],
+    );
     // Somebody listens and never answers.
     let lab = lab();
     let socket = lab.folder().join("silent.sock");
@@ -81,8 +98,12 @@ fn an_external_server_needs_a_url() {
 
 #[test]
 fn results_that_cannot_be_written_are_told_before_any_server_is_made() {
-    run_refused(&good(), &["--results", "experiment.yaml"], 3, &["experiment.yaml", "--results"]);
-    run_refused(&good(), &["--results", "/proc/nowhere/results"], 3, &["/proc/nowhere/results", "--results"]);
+    for results in ["experiment.yaml", "/proc/nowhere/results"] {
+        let lab = lab();
+        lab.experiment(&good());
+        let run = ["run", "experiment.yaml", "--environments", "local", "--results", results];
+        refused(&lab, &run, 3, &[results, "--results"]);
+    }
 }
 
 #[test]
@@ -116,7 +137,8 @@ fn what_is_wrong_in_a_file_ends_with_2_before_any_server() {
     let column = "c".repeat(70);
     let columns: Vec<String> = (0..1601).map(|number| format!("c{number} int")).collect();
     let with = |table: &str, steps: &str| format!("{HEAD}{DESIGN}{table}{steps}");
-    let ddl = |ddl: &str, rows: &str| format!("tables: {{t: {{ddl: 'CREATE TABLE t ({ddl})', rows: {rows}}}}}\n");
+    let ddl =
+        |ddl: &str, rows: &str| format!("tables: {{t: {{ddl: 'CREATE TABLE t ({ddl})', rows: {rows}}}}}\n");
     let levels = (0..1000).map(|number| number.to_string()).collect::<Vec<_>>().join(", ");
     let matrix = format!("design: {{factors: {{a: [{levels}], b: [{levels}], c: [{levels}]}}}}\n");
     let used = "tables: {t: {ddl: 'CREATE TABLE t (id bigint)', rows: '{{ a + b + c }}'}}\n";
@@ -125,12 +147,19 @@ fn what_is_wrong_in_a_file_ends_with_2_before_any_server() {
         bomb += &format!("a{level}: &a{level} [{}]\n", vec![format!("*a{}", level - 1); 10].join(", "));
     }
     let factors = "design: {blocks: 1, factors: {storage: [logged, unlogged]}}\n";
-    let template = |template: &str| format!("{HEAD}{factors}tables: {{t: {{ddl: \"CREATE TABLE t (id {template})\", rows: 10}}}}\n{STEPS}");
+    let template = |template: &str| {
+        format!(
+            "{HEAD}{factors}tables: {{t: {{ddl: \"CREATE TABLE t (id {template})\", rows: 10}}}}\n{STEPS}"
+        )
+    };
     let cases: Vec<(String, &[&str])> = vec![
-        (format!("{}tabels: {{}}\n", good()), &["experiment.yaml:6:1", "tabels", "tables"]),
+        (format!("{}tabels: {{}}\n", good()), &["experiment.yaml:7:1", "tabels", "tables"]),
         (good().replace("method: {copy", "methd: {copy"), &["methd", "method"]),
         (template("{{ 'int' if storge == 'logged' else 'bigint' }}"), &["storge", "storage"]),
-        (template("{% for a in range(100000) %}{% for b in range(100000) %}x{% endfor %}{% endfor %}"), &["experiment.yaml:"]),
+        (
+            template("{% for a in range(100000) %}{% for b in range(100000) %}x{% endfor %}{% endfor %}"),
+            &["experiment.yaml:"],
+        ),
         (template("{{ 'x' * 1000000000 }}"), &["experiment.yaml:"]),
         (bomb, &["asks for too much"]),
         ("[".repeat(400_000), &["asks for too much"]),
@@ -139,9 +168,18 @@ fn what_is_wrong_in_a_file_ends_with_2_before_any_server() {
         (with(&ddl("id int", "18446744073709551615"), STEPS), &["18446744073709551615"]),
         (with(&ddl("id int", "-1"), STEPS), &["-1"]),
         (format!("{HEAD}{matrix}{used}{STEPS}"), &["1000000000 combinations"]),
-        (good().replace("experiment: bad", "experiment: ../../etc/bad"), &["experiment.yaml:1:13", "cannot be the name"]),
-        (good().replace("experiment: bad", "experiment: /etc/bad"), &["experiment.yaml:1:13", "cannot be the name"]),
-        (good().replace("environment: postgres", "environment: ../local/postgres"), &["experiment.yaml:3:14"]),
+        (
+            good().replace("experiment: bad", "experiment: ../../etc/bad"),
+            &["experiment.yaml:1:13", "cannot be the name"],
+        ),
+        (
+            good().replace("experiment: bad", "experiment: /etc/bad"),
+            &["experiment.yaml:1:13", "cannot be the name"],
+        ),
+        (
+            good().replace("environment: postgres", "environment: ../local/postgres"),
+            &["experiment.yaml:3:14"],
+        ),
         (good().replace("experiment: bad", "experiment: bad\nexperiment: worse"), &["experiment.yaml:2:1"]),
     ];
     for (text, words) in cases {
@@ -174,16 +212,20 @@ fn what_is_wrong_in_the_options_ends_with_2() {
     run_refused(&good(), &["--set", "nonsense"], 2, &["nonsense"]);
     run_refused(&good(), &["--set", "tables.t.rows=many"], 2, &["many"]);
     run_refused(&good(), &["--only", "storage=logged"], 2, &["storage"]);
-    let factors = good().replace(DESIGN, "design: {blocks: 1, factors: {rows: [10, 20]}}\n").replace("rows: 10}", "rows: '{{ rows }}'}");
+    let factors = good()
+        .replace(DESIGN, "design: {blocks: 1, factors: {rows: [10, 20]}}\n")
+        .replace("rows: 10}", "rows: '{{ rows }}'}");
     run_refused(&factors, &["--only", "rows=30"], 2, &["30", "10", "20"]);
     run_refused(&good(), &["--profile", "quick"], 2, &["quick"]);
     run_refused(&good(), &["--on", "nonsense"], 2, &["nonsense", "auto, container, local, external"]);
-    run_refused(&good(), &["--environments", "nowhere"], 2, &["nowhere"]);
+    let lab = lab();
+    lab.experiment(&good());
+    refused(&lab, &["run", "experiment.yaml", "--environments", "nowhere"], 2, &["nowhere", "not a folder"]);
     run_refused(&good(), &["--resume"], 2, &["no run of bad to resume"]);
     run_refused(&good(), &["--resume", "../../nowhere"], 2, &["no run of bad to resume"]);
     run_refused(&good(), &["--nonsense"], 2, &["--nonsense"]);
-    refused(&lab(), &["report", "nowhere"], 2, &["nowhere", "run an experiment first"]);
-    refused(&lab(), &["report", "../nowhere"], 3, &["nowhere"]);
+    refused(&lab, &["report", "nowhere"], 2, &["nowhere", "run an experiment first"]);
+    refused(&lab, &["report", "../nowhere"], 3, &["nowhere"]);
 }
 
 /// `check` and `plan` ask no server, so their answers for the experiments of this repository are the same everywhere.
@@ -192,7 +234,8 @@ fn all_experiments_are_checked_and_planned_without_any_server() {
     let lab = lab();
     let root = env!("CARGO_MANIFEST_DIR");
     let folder = std::path::Path::new(root).join("experiments");
-    let mut names: Vec<String> = folder.read_dir().unwrap().map(|entry| entry.unwrap().file_name().into_string().unwrap()).collect();
+    let mut names: Vec<String> =
+        folder.read_dir().unwrap().map(|entry| entry.unwrap().file_name().into_string().unwrap()).collect();
     names.retain(|name| name.ends_with(".yaml"));
     names.sort();
     assert!(names.len() >= 4, "{names:?}");
@@ -214,12 +257,16 @@ fn all_experiments_are_checked_and_planned_without_any_server() {
 #[test]
 fn a_plan_of_a_million_trials_is_quick_and_small() {
     let lab = lab();
-    let factors: Vec<String> = ["a", "b", "c", "d", "e"].iter().map(|name| format!("{name}: [0, 1, 2, 3, 4, 5, 6, 7, 8, 9]")).collect();
+    let factors: Vec<String> = ["a", "b", "c", "d", "e"]
+        .iter()
+        .map(|name| format!("{name}: [0, 1, 2, 3, 4, 5, 6, 7, 8, 9]"))
+        .collect();
     let design = format!("design: {{blocks: 10, factors: {{{}}}}}\n", factors.join(", "));
     let table = "tables: {t: {ddl: 'CREATE TABLE t (id bigint)', rows: '{{ 1 + a + b + c + d + e }}'}}\n";
     lab.experiment(&format!("{HEAD}{design}{table}{STEPS}"));
     for (more, lines) in [(None, 50), (Some("--all"), 1_000_000)] {
-        let words: Vec<&str> = ["plan", "experiment.yaml", "--environments", "local"].into_iter().chain(more).collect();
+        let words: Vec<&str> =
+            ["plan", "experiment.yaml", "--environments", "local"].into_iter().chain(more).collect();
         let begin = Instant::now();
         // 256 MB of address space in all; the program itself, with its libraries and stacks, takes a part of it.
         let mut limited = Command::new("/bin/sh");
@@ -236,5 +283,10 @@ fn a_plan_of_a_million_trials_is_quick_and_small() {
         assert!(begin.elapsed() < Duration::from_secs(30), "{:?}", begin.elapsed());
     }
     // Running it has to be asked for.
-    refused(&lab, &["run", "experiment.yaml", "--environments", "local", "--on", "local"], 2, &["1,000,000 trials", "--many"]);
+    refused(
+        &lab,
+        &["run", "experiment.yaml", "--environments", "local", "--on", "local"],
+        2,
+        &["1,000,000 trials", "--many"],
+    );
 }

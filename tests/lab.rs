@@ -163,10 +163,6 @@ impl Lab {
         self.folder.path()
     }
 
-    pub(crate) fn cache(&self) -> &Path {
-        &self.cache
-    }
-
     /// The program with these arguments.
     pub(crate) fn command<S: AsRef<OsStr>>(&self, arguments: &[S]) -> Command {
         let mut command = Command::new(env!("CARGO_BIN_EXE_loadlab"));
@@ -178,7 +174,8 @@ impl Lab {
     /// Runs the program to its end.
     pub(crate) fn loadlab(&self, arguments: &[&str]) -> Said {
         let begin = Instant::now();
-        let output = assert_cmd::Command::from_std(self.command(arguments)).timeout(PATIENCE).output().unwrap();
+        let output =
+            assert_cmd::Command::from_std(self.command(arguments)).timeout(PATIENCE).output().unwrap();
         Said {
             code: output.status.code(),
             stdout: String::from_utf8_lossy(&output.stdout).into_owned(),
@@ -188,8 +185,13 @@ impl Lab {
     }
 
     fn run_arguments<'a>(server: Server, more: &[&'a str]) -> Vec<&'a str> {
-        let fixed = ["--on", server.word(), "--environments", server.word(), "--offline", "--results", "results"];
-        let file = if more.first().is_some_and(|word| word.ends_with(".yaml")) { None } else { Some("experiment.yaml") };
+        let fixed =
+            ["--on", server.word(), "--environments", server.word(), "--offline", "--results", "results"];
+        let file = if more.first().is_some_and(|word| word.ends_with(".yaml")) {
+            None
+        } else {
+            Some("experiment.yaml")
+        };
         ["run"].into_iter().chain(file).chain(more.iter().copied()).chain(fixed).collect()
     }
 
@@ -219,24 +221,19 @@ impl Lab {
 
     /// All files below the folder, sorted.
     pub(crate) fn files(&self) -> Vec<PathBuf> {
-        let mut files = Vec::new();
-        let mut folders = vec![self.folder.path().to_owned()];
-        while let Some(folder) = folders.pop() {
-            for entry in fs::read_dir(folder).unwrap().flatten() {
-                let list = if entry.path().is_dir() { &mut folders } else { &mut files };
-                list.push(entry.path());
-            }
-        }
-        files.sort();
-        files
+        files_below(self.folder.path())
     }
 
     /// Everything that runs of these processes have left on the machine, in words. Complete for a lab of its own.
     pub(crate) fn left(&self, runs: &[u32]) -> Vec<String> {
-        let mut left: Vec<String> = self.processes().into_iter().map(|(pid, words)| format!("process {pid}: {words}")).collect();
+        let mut left: Vec<String> =
+            self.processes().into_iter().map(|(pid, words)| format!("process {pid}: {words}")).collect();
         for folder in ["live", "trials"] {
             let entries = fs::read_dir(self.cache.join(folder)).into_iter().flatten().flatten();
-            left.extend(entries.map(|entry| format!("{}", entry.path().display())));
+            for entry in entries {
+                let inside: Vec<PathBuf> = files_below(&entry.path());
+                left.push(format!("{} with {inside:?}", entry.path().display()));
+            }
         }
         if Server::Container.is_here() {
             let owner = "{{.Label \"io.loadlab.owner\"}}";
@@ -286,7 +283,9 @@ impl Lab {
                 Server::Local => self.processes(),
                 Server::Container => container_processes(run),
             };
-            let works = |(_, title): &&(i32, String)| title.starts_with("postgres: loadlab loadlab") && title.ends_with(word);
+            let works = |(_, title): &&(i32, String)| {
+                title.starts_with("postgres: loadlab loadlab") && title.ends_with(word)
+            };
             if let Some((pid, _)) = found.iter().find(works) {
                 return *pid;
             }
@@ -296,14 +295,33 @@ impl Lab {
     }
 }
 
+fn files_below(folder: &Path) -> Vec<PathBuf> {
+    let mut files = Vec::new();
+    let mut folders = vec![folder.to_owned()];
+    while let Some(folder) = folders.pop() {
+        // A folder may vanish while it is looked at.
+        for entry in fs::read_dir(folder).into_iter().flatten().flatten() {
+            let list = if entry.path().is_dir() { &mut folders } else { &mut files };
+            list.push(entry.path());
+        }
+    }
+    files.sort();
+    files
+}
+
 /// Host numbers and titles of the processes in the containers of a run.
 fn container_processes(run: u32) -> Vec<(i32, String)> {
     let names = docker(&["ps", "--format", "{{.Label \"io.loadlab.owner\"}} {{.Names}}"]);
-    let names = names.lines().filter_map(|line| line.split_once(' ')).filter(|(owner, _)| owner.starts_with(&format!("{run}:")));
+    let names = names
+        .lines()
+        .filter_map(|line| line.split_once(' '))
+        .filter(|(owner, _)| owner.starts_with(&format!("{run}:")));
     let mut found = Vec::new();
     for (_, name) in names {
         // A container may end between the two questions.
-        let Ok(top) = Command::new("docker").args(["top", name, "-eo", "pid,args"]).output() else { continue };
+        let Ok(top) = Command::new("docker").args(["top", name, "-eo", "pid,args"]).output() else {
+            continue;
+        };
         let lines = String::from_utf8_lossy(&top.stdout).into_owned();
         let parse = |line: &str| {
             let (pid, title) = line.trim().split_once(' ')?;
@@ -328,12 +346,12 @@ impl Running {
     /// Sends a signal to the program alone.
     pub(crate) fn signal(&self, signal: Signal) {
         // It may have ended just now.
-        drop(kill(Pid::from_raw(self.pid().try_into().unwrap()), signal));
+        let _gone = kill(Pid::from_raw(self.pid().try_into().unwrap()), signal);
     }
 
     /// Ctrl-C: the signal goes to the whole process group.
     pub(crate) fn interrupt(&self) {
-        drop(kill(Pid::from_raw(-i32::try_from(self.pid()).unwrap()), Signal::SIGINT));
+        let _gone = kill(Pid::from_raw(-i32::try_from(self.pid()).unwrap()), Signal::SIGINT);
     }
 
     /// Whether it still runs.

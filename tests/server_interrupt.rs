@@ -12,17 +12,17 @@ use nix::sys::signal::Signal;
 use crate::lab::{Lab, Running, Server};
 use crate::server_container::{IMAGE, docker};
 
-/// Two blocks of a trial that takes seconds in its load and in its read.
+/// Two blocks of a trial that takes its time in one statement of its load and of its read.
 const SLOW: &str = "
 experiment: slow
 question: Is it completed?
 environment: postgres
 design: {blocks: 2}
-tables: {t: {ddl: 'CREATE TABLE t (id bigint, name text)', rows: 12_000, values: {id: {sequence: {start: 1}}}}}
+tables: {t: {ddl: 'CREATE TABLE t (id bigint, name text)', rows: 150_000, values: {id: {sequence: {start: 1}}}}}
 steps:
   - create: t
-  - load: {table: t, method: {insert: {}}}
-  - read: {table: t, method: {select: {mode: {portal: {fetch_size: 1}}}}}
+  - load: {table: t, method: {copy: {chunk: 1kB}}}
+  - read: {table: t, method: {select: {mode: streamed}}, decode: values}
 ";
 
 /// Six short trials.
@@ -30,8 +30,8 @@ const SHORT: &str = "
 experiment: short
 question: Is it completed?
 environment: postgres
-design: {blocks: 3, factors: {rows: [10, 20]}, seed: 9}
-tables: {t: {ddl: 'CREATE TABLE t (id bigint)', rows: '{{ rows }}'}}
+design: {blocks: 3, factors: {size: [10, 20]}, seed: 9}
+tables: {t: {ddl: 'CREATE TABLE t (id bigint)', rows: '{{ size }}'}}
 steps:
   - create: t
   - load: {table: t, method: {copy: {}}}
@@ -113,7 +113,8 @@ fn assert_complete(lab: &Lab, order: &str) -> Journal {
             *ended.entry(record.trial.number).or_default() += 1;
         }
     }
-    let planned: BTreeMap<u64, u32> = (0..run.stored.manifest.trials_planned).map(|number| (number, 1)).collect();
+    let planned: BTreeMap<u64, u32> =
+        (0..run.stored.manifest.trials_planned).map(|number| (number, 1)).collect();
     assert_eq!(ended, planned);
     assert_eq!(run.stored.manifest.order_digest, order);
     assert!(journal.lost().is_empty());
@@ -136,7 +137,7 @@ fn killed_in_every_phase(server: Server) {
     kill_hard(&lab, running);
     let order = lab.newest().stored.manifest.order_digest;
 
-    for word in ["INSERT", "SELECT"] {
+    for word in ["COPY", "SELECT"] {
         let running = lab.start(server, &["--resume"]);
         lab.wait_for_backend(server, running.pid(), word);
         kill_hard(&lab, running);
@@ -147,10 +148,14 @@ fn killed_in_every_phase(server: Server) {
     running.end().ended_with(0).complained(&["trial 1 was cut short by a kill; it is done again"]);
     assert_eq!(lab.left(&[last]), Vec::<String>::new());
     let journal = assert_complete(&lab, &order);
-    let lost: Vec<(u64, u32)> = journal.events.iter().filter_map(|event| match event {
-        Event::Lost { trial, attempt } => Some((*trial, *attempt)),
-        _ => None,
-    }).collect();
+    let lost: Vec<(u64, u32)> = journal
+        .events
+        .iter()
+        .filter_map(|event| match event {
+            Event::Lost { trial, attempt } => Some((*trial, *attempt)),
+            _ => None,
+        })
+        .collect();
     assert_eq!(lost, [(0, 0), (0, 1), (0, 2)]);
     let attempts: Vec<u32> = lab.newest().records().iter().map(|record| record.attempt).collect();
     assert_eq!(attempts, [3, 0]);
@@ -235,7 +240,13 @@ fn ctrl_c_or_a_polite_end_removes_the_server_and_says_how_to_resume() {
             assert_eq!(lab.left(&[run]), Vec::<String>::new(), "when the program has ended, all is gone");
             let run = lab.newest();
             assert!(run.records().is_empty(), "a trial that was given up is no result");
-            assert!(run.stored.journal.events.iter().any(|event| matches!(event, Event::Cancelled { trial: 0, attempt: 0 })));
+            assert!(
+                run.stored
+                    .journal
+                    .events
+                    .iter()
+                    .any(|event| matches!(event, Event::Cancelled { trial: 0, attempt: 0 }))
+            );
             assert_eq!(run.stored.journal.next_attempt(0), 1);
             run.parquet("measurements");
         }
@@ -283,9 +294,15 @@ fn a_changed_file_is_not_resumed() {
     let before = lab.newest().stored;
 
     lab.experiment(&SLEEPING.replace("rows: 10", "rows: 11"));
-    lab.run(Server::Local, &["--resume"]).ended_with(2).complained(&["cannot be resumed", "changed", "start a new run"]);
+    lab.run(Server::Local, &["--resume"]).ended_with(2).complained(&[
+        "cannot be resumed",
+        "changed",
+        "start a new run",
+    ]);
     lab.experiment(SLEEPING);
-    lab.run(Server::Local, &["--resume", "--set", "tables.t.rows=12"]).ended_with(2).complained(&["cannot be resumed"]);
+    lab.run(Server::Local, &["--resume", "--set", "tables.t.rows=12"])
+        .ended_with(2)
+        .complained(&["cannot be resumed"]);
     assert_eq!(lab.newest().stored, before, "nothing was written");
 }
 

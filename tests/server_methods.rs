@@ -33,7 +33,10 @@ const WAYS: &[Way] = &[
     way("insert commits", "method: {insert: {rows_per_batch: 30, rows_per_commit: 60}}"),
     way("insert autocommit", "method: {insert: {rows_per_commit: 1}}"),
     way("insert literals", "method: {insert: {prepared: false}}"),
-    way("insert many literals", "method: {insert: {prepared: false, rows_per_statement: 10, rows_per_batch: 50}}"),
+    way(
+        "insert many literals",
+        "method: {insert: {prepared: false, rows_per_statement: 10, rows_per_batch: 50}}",
+    ),
     way("insert literals autocommit", "method: {insert: {prepared: false, rows_per_commit: 1}}"),
     Way { copies: 2, ..way("insert clients", "method: {insert: {rows_per_batch: 10}}, clients: 5") },
     Way { frozen: Some(false), ..way("copy text", "method: {copy: {format: text}}") },
@@ -44,12 +47,32 @@ const WAYS: &[Way] = &[
     way("copy small chunks", "method: {copy: {format: binary, chunk: 1kB}}"),
     way("copy one chunk", "method: {copy: {format: text, chunk: 64MB}}"),
     Way { frozen: Some(false), ..way("copy truncate", "method: {copy: {same_transaction: truncate}}") },
-    Way { frozen: Some(true), ..way("copy freeze", "method: {copy: {same_transaction: truncate, freeze: true}}") },
-    Way { frozen: Some(true), created: false, ..way("copy freeze create", "method: {copy: {format: binary, same_transaction: create, freeze: true}}") },
-    Way { copies: 2, created: false, ..way("copy create clients", "method: {copy: {format: csv, same_transaction: create}}, clients: 2") },
+    Way {
+        frozen: Some(true),
+        ..way("copy freeze", "method: {copy: {same_transaction: truncate, freeze: true}}")
+    },
+    Way {
+        frozen: Some(true),
+        created: false,
+        ..way(
+            "copy freeze create",
+            "method: {copy: {format: binary, same_transaction: create, freeze: true}}",
+        )
+    },
+    Way {
+        copies: 2,
+        created: false,
+        ..way("copy create clients", "method: {copy: {format: csv, same_transaction: create}}, clients: 2")
+    },
     way("copy server text", "method: {copy: {source: server}}"),
-    way("copy server csv", "method: {copy: {source: server, format: csv, header: true, rows_per_commit: 90}}"),
-    Way { copies: 3, ..way("copy server binary", "method: {copy: {source: server, format: binary}}, clients: 3") },
+    way(
+        "copy server csv",
+        "method: {copy: {source: server, format: csv, header: true, rows_per_commit: 90}}",
+    ),
+    Way {
+        copies: 3,
+        ..way("copy server binary", "method: {copy: {source: server, format: binary}}, clients: 3")
+    },
     Way { copies: 3, ..way("copy clients", "method: {copy: {format: text}}, clients: 4") },
     way("copy durable", "method: {copy: {}}, until: durable"),
     way("copy settled", "method: {copy: {}}, until: settled, verify: end"),
@@ -128,7 +151,12 @@ fn experiment() -> String {
         .to_owned();
     for way in WAYS {
         let frozen = way.frozen.map_or("unknown".to_owned(), |frozen| frozen.to_string());
-        writeln!(text, "      {}: {{copies: {}, created: {}, frozen: \"{frozen}\"}}", way.name, way.copies, way.created).unwrap();
+        writeln!(
+            text,
+            "      {}: {{copies: {}, created: {}, frozen: \"{frozen}\"}}",
+            way.name, way.copies, way.created
+        )
+        .unwrap();
     }
     write!(text, "tables:\n  every_type:{TABLE}steps:\n").unwrap();
     text += "  - create: {table: every_type, without: indexes, when: \"{{ way.created }}\"}\n";
@@ -190,7 +218,11 @@ fn every_method(server: Server) {
 fn loaded(record: &TrialRecord, way: &Way, checksum: &str) {
     let load = step(record, "load");
     let name = way.name;
-    assert_eq!((load.rows, load.rows_in_table, load.rows_expected), (Some(203), Some(203), Some(203)), "{name}");
+    assert_eq!(
+        (load.rows, load.rows_in_table, load.rows_expected),
+        (Some(203), Some(203), Some(203)),
+        "{name}"
+    );
     assert_eq!(load.checksum.as_deref(), Some(checksum), "{name}");
     assert_eq!(load.checksum_expected.as_deref(), Some(checksum), "{name}");
     assert!(load.payload_bytes > Some(10_000), "{name}: {:?}", load.payload_bytes);

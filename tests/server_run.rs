@@ -29,11 +29,12 @@ const COPY: &str = "  - load: {name: load, table: t, method: {copy: {}}}";
 fn numbers(frame: &DataFrame, column: &str) -> Vec<f64> {
     let column = frame.column(column).unwrap().cast(&polars::prelude::DataType::Float64).unwrap();
     assert_eq!(column.null_count(), 0, "{}", column.name());
-    column.f64().unwrap().into_no_null_iter().collect()
+    (0..column.len()).map(|row| column.f64().unwrap().get(row).unwrap()).collect()
 }
 
 fn texts(frame: &DataFrame, column: &str) -> Vec<String> {
-    frame.column(column).unwrap().str().unwrap().into_iter().map(|text| text.unwrap_or_default().to_owned()).collect()
+    let column = frame.column(column).unwrap().str().unwrap();
+    (0..column.len()).map(|row| column.get(row).unwrap_or_default().to_owned()).collect()
 }
 
 fn the_quickstart_is_complete(server: Server) {
@@ -43,7 +44,13 @@ fn the_quickstart_is_complete(server: Server) {
     let lab = Lab::new();
     let file = format!("{}/experiments/quickstart.yaml", env!("CARGO_MANIFEST_DIR"));
     let said = lab.run(server, &[&file, "--profile", "tiny"]).ended_with(0);
-    for part in ["rows/s", "one row at a time", "unlogged / logged", "5 trials in 1 block; all ok", "results: results/quickstart/"] {
+    for part in [
+        "rows/s",
+        "one row at a time",
+        "unlogged / logged",
+        "5 trials in 1 block; all ok",
+        "results: results/quickstart/",
+    ] {
         assert!(said.stdout.contains(part), "{part} is not in {}", said.stdout);
     }
     assert!(said.stderr.contains("[5/5]") && said.stderr.contains("as asked for"), "{}", said.stderr);
@@ -51,9 +58,23 @@ fn the_quickstart_is_complete(server: Server) {
     let run = lab.newest();
     assert!(run.stored.journal.complaints().is_empty());
     assert!(run.stored.manifest.ended_at.is_some());
-    let mut names: Vec<String> = run.stored.path.read_dir().unwrap().map(|entry| entry.unwrap().file_name().into_string().unwrap()).collect();
+    let mut names: Vec<String> = run
+        .stored
+        .path
+        .read_dir()
+        .unwrap()
+        .map(|entry| entry.unwrap().file_name().into_string().unwrap())
+        .collect();
     names.sort();
-    let complete = [".lock", "journal.jsonl", "measurements.parquet", "run.json", "samples.parquet", "settings.parquet", "treatments.parquet"];
+    let complete = [
+        ".lock",
+        "journal.jsonl",
+        "measurements.parquet",
+        "run.json",
+        "samples.parquet",
+        "settings.parquet",
+        "treatments.parquet",
+    ];
     assert_eq!(names, complete);
 
     let all = run.parquet("measurements");
@@ -66,15 +87,26 @@ fn the_quickstart_is_complete(server: Server) {
     assert!(numbers(&all, "index_bytes").iter().all(|bytes| *bytes > 0.0), "the primary key");
     assert!(numbers(&all, "client_peak_memory_bytes").iter().all(|bytes| *bytes > 1e6));
     let (kinds, treatments) = (texts(&all, "kind"), texts(&all, "treatment"));
-    let (wal, records, rows) = (numbers(&all, "wal_bytes"), numbers(&all, "wal_records"), all.column("rows").unwrap());
+    let (wal, records, rows) =
+        (numbers(&all, "wal_bytes"), numbers(&all, "wal_records"), all.column("rows").unwrap());
     for row in 0..all.height() {
         let (kind, treatment) = (&kinds[row], &treatments[row]);
         match (kind.as_str(), treatment.contains("unlogged")) {
-            ("load", false) => assert!(wal[row] > 50_000.0 && records[row] > 1000.0, "{treatment}: {} of {}", wal[row], records[row]),
+            ("load", false) => assert!(
+                wal[row] > 50_000.0 && records[row] > 1000.0,
+                "{treatment}: {} of {}",
+                wal[row],
+                records[row]
+            ),
             // The commit, the visibility of the page, and what the server does on its own.
             ("load", true) => assert!(wal[row] < 20_000.0, "{treatment}: {}", wal[row]),
             // DDL is logged, and its records are told in the window they belong to.
-            ("create", _) => assert!(wal[row] > 1000.0 && records[row] > 10.0, "{treatment}: {} of {}", wal[row], records[row]),
+            ("create", _) => assert!(
+                wal[row] > 1000.0 && records[row] > 10.0,
+                "{treatment}: {} of {}",
+                wal[row],
+                records[row]
+            ),
             (kind, _) => panic!("{kind}"),
         }
         assert_eq!(rows.get(row).unwrap().is_null(), kind == "create");
@@ -102,12 +134,13 @@ fn the_quickstart_is_complete_in_a_container() {
 fn durability_is_on_unless_asked_otherwise_and_told_when_off() {
     for server in SERVERS.into_iter().filter(|server| server.is_here()) {
         let lab = Lab::new();
-        let text = small(100, "", COPY).replace("design: {blocks: 1}", "design: {blocks: 1, factors: {sync: [on, off]}}");
+        let text = small(100, "", COPY)
+            .replace("design: {blocks: 1}", "design: {blocks: 1, factors: {sync: [on, off]}}");
         // A setting at its default is in the record because it was asked for.
         let settings = "server: {settings: {fsync: \"{{ sync }}\", full_page_writes: on, synchronous_commit: on}}\ntables:";
         lab.experiment(&text.replacen("tables:", settings, 1));
         let said = lab.run(server, &[]).ended_with(0);
-        assert!(said.stdout.contains("durable"), "{}", said.stdout);
+        assert!(said.stdout.contains("NOT DURABLE"), "{}", said.stdout);
         let records = lab.newest().records();
         assert_eq!(records.len(), 2);
         for record in records {
@@ -128,7 +161,11 @@ fn durability_is_on_unless_asked_otherwise_and_told_when_off() {
         let record = lab.newest().record();
         assert!(record.server.as_ref().unwrap().durable);
         let unsafe_ones = ["fsync", "full_page_writes", "synchronous_commit"];
-        assert!(!record.settings.iter().any(|setting| unsafe_ones.contains(&setting.name.as_str())), "{:?}", record.settings);
+        assert!(
+            !record.settings.iter().any(|setting| unsafe_ones.contains(&setting.name.as_str())),
+            "{:?}",
+            record.settings
+        );
     }
 }
 
@@ -146,7 +183,8 @@ async fn a_setting_that_does_not_take_effect_voids_the_trial() {
 
     let lab = Lab::new().variable("LOADLAB_URL", &url);
     lab.experiment(&small(100, "server: {settings: {work_mem: 7MB}}", COPY));
-    let words = ["run", "experiment.yaml", "--on", "external", "--environments", "local", "--results", "results"];
+    let words =
+        ["run", "experiment.yaml", "--on", "external", "--environments", "local", "--results", "results"];
     let said = tokio::task::block_in_place(|| lab.loadlab(&words));
     let run = lab.newest();
     let record = run.record();
@@ -154,7 +192,10 @@ async fn a_setting_that_does_not_take_effect_voids_the_trial() {
     let load = step(&record, "load");
     assert!(load.guards.contains(&Guard::SettingNotInForce), "{:?}", load.guards);
     let setting = record.settings.iter().find(|setting| setting.name == "work_mem").unwrap();
-    assert_eq!((setting.requested.as_deref(), setting.effective.as_str(), setting.in_force), (Some("7MB"), "4MB", false));
+    assert_eq!(
+        (setting.requested.as_deref(), setting.effective.as_str(), setting.in_force),
+        (Some("7MB"), "4MB", false)
+    );
     assert!(said.stdout.contains("setting_not_in_force"), "{}", said.stdout);
     assert_eq!(run.parquet("measurements").column("valid").unwrap().bool().unwrap().sum(), Some(0));
     outer.running.stop().await.unwrap();
@@ -169,12 +210,21 @@ fn lost_rows_fail_the_trial_with_counts_and_the_first_missing_key() {
     let changes = "  - sql: |\n      CREATE FUNCTION change() RETURNS trigger LANGUAGE plpgsql AS $$ BEGIN\n        \
                    IF NEW.id = 17 THEN NEW.name := 'changed'; END IF; RETURN NEW; END $$;\n      \
                    CREATE TRIGGER changes BEFORE INSERT ON t FOR EACH ROW EXECUTE FUNCTION change();\n";
-    let lost = ["holds 9991 rows", "the generator says 10001 rows", "expected 10001 rows, found 9991", "10 missing, the first is row 999 (id = 1000"];
+    let lost = [
+        "holds 9991 rows",
+        "the generator says 10001 rows",
+        "expected 10001 rows, found 9991",
+        "10 missing, the first is row 999 (id = 1000",
+    ];
     let read = "\n  - read: {name: read, table: t, method: {select: {mode: streamed}}}";
     let insert = "  - load: {name: load, table: t, method: {insert: {rows_per_batch: 1000}}}";
     let csv = "  - load: {name: load, table: t, method: {copy: {format: csv, header: true, rows_per_commit: 1000}}}";
     let file = "  - load: {name: load, table: t, method: {copy: {source: server}}}";
-    let changed = ["expected 10001 rows, found 10001", "1 missing, the first is row 16 (id = 17", "1 too many or changed, the first is (id = 17, name = changed)"];
+    let changed = [
+        "expected 10001 rows, found 10001",
+        "1 missing, the first is row 16 (id = 17",
+        "1 too many or changed, the first is (id = 17, name = changed)",
+    ];
     for server in SERVERS.into_iter().filter(|server| server.is_here()) {
         let cases = [
             ("insert", format!("{trigger}{insert}"), &lost[..]),
@@ -201,7 +251,10 @@ fn lost_rows_fail_the_trial_with_counts_and_the_first_missing_key() {
             }
             let load = step(&record, "load");
             let guard = if name == "changed" { Guard::ChecksumWrong } else { Guard::RowsWrong };
-            assert!(load.guards.contains(&guard) && load.outcome == Some(Outcome::Failed), "{name}: {load:?}");
+            assert!(
+                load.guards.contains(&guard) && load.outcome == Some(Outcome::Failed),
+                "{name}: {load:?}"
+            );
             // No throughput of what was not done.
             let frame = run.parquet("measurements");
             assert_eq!(frame.column("rows_per_second").unwrap().null_count(), frame.height(), "{name}");
@@ -220,10 +273,19 @@ fn a_duplicate_key_is_a_failed_row_with_its_sqlstate() {
                 "  - read: {name: read, table: t, method: {select: {}}}"
             );
             lab.experiment(&small(100, "", &steps));
-            lab.run(server, &[]).ended_with(1).complained(&["step load:", "duplicate key value violates unique constraint \"twice\"", "(id)=(42)"]);
+            lab.run(server, &[]).ended_with(1).complained(&[
+                "step load:",
+                "duplicate key value violates unique constraint \"twice\"",
+                "(id)=(42)",
+            ]);
             let run = lab.newest();
             let record = run.record();
-            assert_eq!((record.outcome, record.error_sqlstate.as_deref()), (Outcome::Failed, Some("23505")), "{:?}", record.error);
+            assert_eq!(
+                (record.outcome, record.error_sqlstate.as_deref()),
+                (Outcome::Failed, Some("23505")),
+                "{:?}",
+                record.error
+            );
             let frame = run.parquet("measurements");
             assert_eq!(texts(&frame, "step"), ["create", "sql", "load"], "the read is left out");
             assert_eq!(texts(&frame, "outcome"), ["ok", "ok", "failed"]);
@@ -236,7 +298,11 @@ fn a_duplicate_key_is_a_failed_row_with_its_sqlstate() {
 fn a_step_that_takes_too_long_is_timed_out_and_its_server_gone() {
     for server in SERVERS.into_iter().filter(|server| server.is_here()) {
         let lab = Lab::alone();
-        lab.experiment(&small(10, "", &format!("  - sql: {{run: SELECT pg_sleep(300), timeout: 1s}}\n{COPY}")));
+        lab.experiment(&small(
+            10,
+            "",
+            &format!("  - sql: {{run: SELECT pg_sleep(300), timeout: 1s}}\n{COPY}"),
+        ));
         let running = lab.start(server, &[]);
         let pid = running.pid();
         let said = running.end().ended_with(1).complained(&["took longer than its timeout of 1s"]);
@@ -257,7 +323,8 @@ fn a_server_that_crashes_voids_the_trial_and_the_next_trial_runs() {
     for server in SERVERS.into_iter().filter(|server| server.is_here()) {
         let lab = Lab::alone();
         let steps = format!("{COPY}\n  - sql: {{run: SELECT pg_sleep(60), when: \"{{{{ sleep }}}}\"}}");
-        let text = small(100, "", &steps).replace("{blocks: 1}", "{blocks: 1, factors: {sleep: [true, false]}}");
+        let text =
+            small(100, "", &steps).replace("{blocks: 1}", "{blocks: 1, factors: {sleep: [true, false]}}");
         lab.experiment(&text);
         let running = lab.start(server, &[]);
         let run = running.pid();
@@ -287,14 +354,20 @@ fn a_postmaster_that_is_killed_is_told() {
     let running = lab.start(Server::Local, &[]);
     let run = running.pid();
     lab.wait_for_backend(Server::Local, run, "SELECT");
-    let is_postmaster = |title: &str| title.contains("bin/postgres ") && !title.contains("unshare") && !title.contains("setpriv");
+    let is_postmaster = |title: &str| {
+        title.contains("bin/postgres ") && !title.contains("unshare") && !title.contains("setpriv")
+    };
     let postmaster = lab.processes().into_iter().find(|(_, title)| is_postmaster(title));
     let (postmaster, title) = postmaster.unwrap_or_else(|| panic!("{:#?}", lab.processes()));
     kill(Pid::from_raw(postmaster), Signal::SIGKILL).unwrap();
     running.end().ended_with(1);
     let record = lab.newest().record();
     assert_eq!(record.outcome, Outcome::EnvironmentFault, "{title}: {:?}", record.error);
-    assert!(step(&record, "load").guards.contains(&Guard::ServerRestarted), "{:?}", step(&record, "load").guards);
+    assert!(
+        step(&record, "load").guards.contains(&Guard::ServerRestarted),
+        "{:?}",
+        step(&record, "load").guards
+    );
     assert!(record.error.clone().unwrap().contains("was killed (SIGKILL)"), "{:?}", record.error);
     lab.assert_nothing_left_soon(&[run]);
 }

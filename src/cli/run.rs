@@ -12,18 +12,22 @@ use super::failure::{Exit, Failure};
 use super::options::{self, ServerOptions, SpecOptions};
 use super::servers::Servers;
 use super::{plan, print, say};
-use crate::environment::reaper::Reaper;
+use crate::compare;
 use crate::environment::choose::On;
 use crate::environment::clean::clean;
+use crate::environment::container::ContainerEngine;
 use crate::environment::doctor::{cache_folder, free_space};
 use crate::environment::ledger::Ledger;
+use crate::environment::reaper::Reaper;
 use crate::model::{Backend, Outcome, PlannedTrial, TrialRecord};
 use crate::plan::Plan;
 use crate::report::{self, FinishedTrial, PlanSize, Progress, duration};
 use crate::run::{self, Event, Prepared, Tally};
 use crate::spec::{self, Spec};
-use crate::store::{HostFacts, RunFolder, RunManifest, SCHEMA_VERSION, SpecRecord, ToolVersion, new_run_id, newest_run, read_run};
-use crate::compare;
+use crate::store::{
+    HostFacts, RunFolder, RunManifest, SCHEMA_VERSION, SpecRecord, ToolVersion, new_run_id, newest_run,
+    read_run,
+};
 
 /// Trials that may be run without being asked for.
 const MANY: u64 = 100_000;
@@ -103,7 +107,9 @@ fn resumed(arguments: &mut RunArguments, run: &str) -> Result<PathBuf, Failure> 
     let path = if run.is_empty() {
         newest_run(&arguments.results, Some(&name))?
     } else {
-        Some(arguments.results.join(&name).join(run)).filter(|path| path.is_dir()).or_else(|| Some(PathBuf::from(run)))
+        Some(arguments.results.join(&name).join(run))
+            .filter(|path| path.is_dir())
+            .or_else(|| Some(PathBuf::from(run)))
     };
     let path = path.filter(|path| path.join("run.json").is_file()).ok_or_else(|| {
         Failure::wrong(format!("error: no run of {name} to resume in {}", arguments.results.display()))
@@ -161,6 +167,10 @@ impl<'a> Session<'a> {
         plan: &'a Plan,
         folder: Option<RunFolder>,
     ) -> Result<Self, Failure> {
+        if arguments.server.on == On::Container {
+            // Told before the clean-up, which would wait for the same engine in vain.
+            ContainerEngine::connect().await?;
+        }
         let cache = cache_folder();
         let totals = plan::totals(spec, plan)?;
         room(&cache, totals.disk)?;
@@ -168,10 +178,13 @@ impl<'a> Session<'a> {
         if !swept.removed.is_empty() || !swept.failed.is_empty() {
             say(swept.to_string().trim_end());
         }
-        let run = folder.as_ref().map_or_else(|| new_run_id(Timestamp::now()), |folder| folder.manifest().run.clone());
+        let run = folder
+            .as_ref()
+            .map_or_else(|| new_run_id(Timestamp::now()), |folder| folder.manifest().run.clone());
         let ledger = Ledger::open(&cache, &run)?;
-        let program = std::env::current_exe()
-            .map_err(|error| Failure::environment(format!("error: cannot find the program itself: {error}")))?;
+        let program = std::env::current_exe().map_err(|error| {
+            Failure::environment(format!("error: cannot find the program itself: {error}"))
+        })?;
         let reaper = Reaper::start(&program, &ledger)?;
         let mut servers =
             Servers::new(arguments.server.on, arguments.server.offline, cache, Arc::clone(&ledger));
@@ -183,7 +196,10 @@ impl<'a> Session<'a> {
             Some(folder) => folder,
             None => {
                 std::fs::create_dir_all(&arguments.results).map_err(|error| {
-                    Failure::environment(format!("error: cannot create {}: {error}", arguments.results.display()))
+                    Failure::environment(format!(
+                        "error: cannot create {}: {error}",
+                        arguments.results.display()
+                    ))
                 })?;
                 RunFolder::create(&arguments.results, &manifest(&arguments, spec, plan, &servers, run))?
             }
@@ -260,7 +276,11 @@ fn exit(tally: Tally, path: &str) -> Exit {
         return Exit::Interrupted;
     }
     if tally.failed > 0 {
-        say(&format!("{} of {} trials did not end well; see the table's notes", tally.failed, tally.failed + tally.ok));
+        say(&format!(
+            "{} of {} trials did not end well; see the table's notes",
+            tally.failed,
+            tally.failed + tally.ok
+        ));
         return Exit::TrialsFailed;
     }
     Exit::Done
@@ -286,7 +306,8 @@ async fn prepare(spec: &Spec, servers: &mut Servers, trial: &PlannedTrial) -> Re
         label: spec.design.label(&trial.treatment),
         factors: factors
             .map(|(name, level)| {
-                let value = level.value.clone().unwrap_or_else(|| crate::model::Scalar::Text(level.name.clone()));
+                let value =
+                    level.value.clone().unwrap_or_else(|| crate::model::Scalar::Text(level.name.clone()));
                 (name.to_owned(), value)
             })
             .collect(),
@@ -344,10 +365,21 @@ fn todo(plan: &Plan, folder: &mut RunFolder) -> Result<Vec<(PlannedTrial, u32)>,
     }
     let done: BTreeSet<u64> = journal.done();
     let left = plan.iter().filter(|trial| !done.contains(&trial.number));
-    Ok(left.map(|trial| { let attempt = journal.next_attempt(trial.number); (trial, attempt) }).collect())
+    Ok(left
+        .map(|trial| {
+            let attempt = journal.next_attempt(trial.number);
+            (trial, attempt)
+        })
+        .collect())
 }
 
-fn manifest(arguments: &RunArguments, spec: &Spec, plan: &Plan, servers: &Servers, run: String) -> RunManifest {
+fn manifest(
+    arguments: &RunArguments,
+    spec: &Spec,
+    plan: &Plan,
+    servers: &Servers,
+    run: String,
+) -> RunManifest {
     RunManifest {
         schema_version: SCHEMA_VERSION,
         experiment: spec.name.clone(),

@@ -13,8 +13,8 @@ use crate::engine::postgres::load::WorkError;
 use crate::engine::postgres::work::{Progress, WorkDone};
 use crate::engine::postgres::{Role, Session, WORKER, load, read, verify};
 use crate::model::{
-    Cache, Guard, Load, LoadMethod, Measurement, Outcome, Read, ReadMethod, Sample, Step, StepKind,
-    Table, Until, Verify,
+    Cache, Guard, Load, LoadMethod, Measurement, Outcome, Read, ReadMethod, Sample, Step, StepKind, Table,
+    Until, Verify,
 };
 
 /// A step's measurement while it grows: what is there when the step fails is kept.
@@ -190,7 +190,8 @@ async fn run_read(
     taken: &mut Taken,
 ) -> Result<(), WorkError> {
     let table = &stage.tables[read.table];
-    let unchanged = holds_what_was_loaded(&stage.bound.steps, taken.measurement.step_index as usize, read.table);
+    let unchanged =
+        holds_what_was_loaded(&stage.bound.steps, taken.measurement.step_index as usize, read.table);
     taken.measurement.rows_expected = unchanged.then_some(table.rows);
     let progress = Progress::new(read.clients);
     if read.cache == Cache::Warm {
@@ -240,9 +241,7 @@ fn holds_what_was_loaded(steps: &[Step], now: usize, table: usize) -> bool {
         match &step.kind {
             StepKind::Load(load) if load.table == table => holds = true,
             StepKind::Sql { .. } => {
-                let verified_last = |step: &Step| {
-                    matches!(&step.kind, StepKind::Load(load) if load.table == table && load.verify == Verify::End)
-                };
+                let verified_last = |step: &Step| matches!(&step.kind, StepKind::Load(load) if load.table == table && load.verify == Verify::End);
                 holds &= steps[..now].iter().any(verified_last);
             }
             _ => {}
@@ -269,8 +268,7 @@ fn moved(done: &WorkDone, taken: &mut Taken) {
     measurement.payload_bytes = Some(done.payload_bytes);
     measurement.batch_latency = done.batches.percentiles();
     measurement.commit_latency = done.commits.percentiles();
-    measurement.spans.commit =
-        measurement.commit_latency.map(|_| done.commit.as_secs_f64());
+    measurement.spans.commit = measurement.commit_latency.map(|_| done.commit.as_secs_f64());
     measurement.spans.first_row = done.first_row.map(|span| span.as_secs_f64());
 }
 

@@ -136,7 +136,11 @@ async fn play(
         let work = run_step(&stage, step, expectations, &mut taken);
         let ended = tokio::time::timeout(step.timeout, work).await;
         let go_on = conclude_step(instance, ended, step.timeout, &mut taken, record).await;
-        later.extend(taken.verify_later.map(|table| Later { place: record.measurements.len(), table, timeout: step.timeout }));
+        later.extend(taken.verify_later.map(|table| Later {
+            place: record.measurements.len(),
+            table,
+            timeout: step.timeout,
+        }));
         record.samples.append(&mut taken.samples);
         record.measurements.push(taken.measurement);
         if !go_on {
@@ -181,7 +185,9 @@ async fn conclude_step(
             let wrong = [Guard::RowsWrong, Guard::ChecksumWrong];
             if measurement.guards.iter().any(|guard| wrong.contains(guard)) {
                 measurement.outcome = Some(Outcome::Failed);
-                let error = measurement.error.get_or_insert_with(|| "the rows are not what the generator says".to_owned());
+                let error = measurement
+                    .error
+                    .get_or_insert_with(|| "the rows are not what the generator says".to_owned());
                 record.error = Some(format!("step {}: {error}", measurement.step));
                 record.outcome = Outcome::Failed;
                 return false;
@@ -193,12 +199,14 @@ async fn conclude_step(
             failed(instance, &error, record).await;
             taken.measurement.outcome = Some(record.outcome);
             taken.measurement.error = record.error.clone();
-            record.error = record.error.take().map(|error| format!("step {}: {error}", taken.measurement.step));
+            record.error =
+                record.error.take().map(|error| format!("step {}: {error}", taken.measurement.step));
             false
         }
         Err(_) => {
             record.outcome = Outcome::TimedOut;
-            let error = format!("step {} took longer than its timeout of {timeout:?}", taken.measurement.step);
+            let error =
+                format!("step {} took longer than its timeout of {timeout:?}", taken.measurement.step);
             taken.measurement.outcome = Some(Outcome::TimedOut);
             taken.measurement.error = Some(error.clone());
             record.error = Some(error);

@@ -108,7 +108,10 @@ pub fn load(path: &Path, options: &LoadOptions) -> Result<Spec, Diagnostics> {
 /// Refuses an empty file, and a folder of environments that is none: the ones built in would silently be taken.
 fn fit(source: Arc<Source>, options: &LoadOptions) -> Result<Arc<Source>, FileProblem> {
     if source.text.trim().is_empty() {
-        return Err(FileProblem::new(format!("`{}` is empty", source.name), "start from experiments/quickstart.yaml"));
+        return Err(FileProblem::new(
+            format!("`{}` is empty", source.name),
+            "start from experiments/quickstart.yaml",
+        ));
     }
     match options.environments.as_deref().filter(|folder| !folder.is_dir()) {
         Some(folder) => Err(FileProblem::new(

@@ -66,7 +66,12 @@ impl Copier {
         parts
     }
 
-    fn write_file(&self, exchange: &Exchange, index: usize, rows: Range<u64>) -> Result<ServerFile, WorkError> {
+    fn write_file(
+        &self,
+        exchange: &Exchange,
+        index: usize,
+        rows: Range<u64>,
+    ) -> Result<ServerFile, WorkError> {
         let name = format!("{}-{index}.copy", self.task.client);
         let path = exchange.client_dir.join(&name);
         let failed = |source| WorkError::File { what: format!("the server's input file {name}"), source };

@@ -78,7 +78,8 @@ impl WorkError {
 const ENDING: [&str; 3] = ["57P01", "57P02", "57P03"];
 
 fn is_io(error: &(dyn std::error::Error + 'static)) -> bool {
-    std::iter::successors(Some(error), |error| error.source()).any(<dyn std::error::Error>::is::<std::io::Error>)
+    std::iter::successors(Some(error), |error| error.source())
+        .any(<dyn std::error::Error>::is::<std::io::Error>)
 }
 
 /// What a client of a load works on.
