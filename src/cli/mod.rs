@@ -16,8 +16,8 @@ use std::process::ExitCode;
 
 use clap::{CommandFactory, Parser, Subcommand};
 
-use failure::Exit;
 pub use failure::Failure;
+use failure::Exit;
 
 /// Declarative, reproducible experiments on how fast a database loads and reads data.
 ///
