@@ -10,6 +10,7 @@ mod results;
 mod server_clean;
 mod server_container;
 mod server_encode;
+mod server_experiments;
 mod server_external;
 mod server_faults;
 mod server_image;
