@@ -2,15 +2,21 @@
 
 #![expect(clippy::unwrap_used, reason = "a test may end at the first surprise")]
 
+mod bad_input;
 mod invalid;
+mod lab;
 mod python_results;
 mod results;
 mod server_clean;
 mod server_container;
 mod server_encode;
+mod server_experiments;
 mod server_external;
 mod server_faults;
 mod server_image;
 mod server_install;
+mod server_interrupt;
 mod server_local;
+mod server_methods;
+mod server_run;
 mod tidy;

@@ -6,7 +6,7 @@ use std::process::Command;
 
 use crate::results::fixture::{formats, unlogged};
 
-fn python(script: &str, arguments: &[&Path]) {
+pub(crate) fn python(script: &str, arguments: &[&Path]) {
     let interpreter = std::env::var("LOADLAB_PYTHON").unwrap_or_else(|_| "python3".to_owned());
     let root = Path::new(env!("CARGO_MANIFEST_DIR"));
     let output = Command::new(&interpreter).arg(root.join(script)).args(arguments).output();

@@ -1,7 +1,7 @@
 //! `loadlab run FILE`: check, plan, servers, trials, Parquet, table.
 
 use std::collections::BTreeSet;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use clap::Args;
@@ -12,18 +12,22 @@ use super::failure::{Exit, Failure};
 use super::options::{self, ServerOptions, SpecOptions};
 use super::servers::Servers;
 use super::{plan, print, say};
-use crate::environment::reaper::Reaper;
+use crate::compare;
 use crate::environment::choose::On;
 use crate::environment::clean::clean;
+use crate::environment::container::ContainerEngine;
 use crate::environment::doctor::{cache_folder, free_space};
 use crate::environment::ledger::Ledger;
+use crate::environment::reaper::Reaper;
 use crate::model::{Backend, Outcome, PlannedTrial, TrialRecord};
 use crate::plan::Plan;
 use crate::report::{self, FinishedTrial, PlanSize, Progress, duration};
 use crate::run::{self, Event, Prepared, Tally};
 use crate::spec::{self, Spec};
-use crate::store::{HostFacts, RunFolder, RunManifest, SCHEMA_VERSION, SpecRecord, ToolVersion, new_run_id, newest_run, read_run};
-use crate::compare;
+use crate::store::{
+    HostFacts, RunFolder, RunManifest, SCHEMA_VERSION, SpecRecord, ToolVersion, new_run_id, newest_run,
+    read_run,
+};
 
 /// Trials that may be run without being asked for.
 const MANY: u64 = 100_000;
@@ -72,7 +76,29 @@ pub(super) async fn run(mut arguments: RunArguments) -> Result<Exit, Failure> {
         Some(path) => Some(reopen(&path, &spec, &plan)?),
         None => None,
     };
-    Session::open(arguments, &spec, &plan, folder).await?.run().await
+    writable(&arguments.results)?;
+    let mut cancel = watch_signals();
+    let session = tokio::select! {
+        session = Session::open(arguments, &spec, &plan, folder) => session?,
+        Ok(_) = cancel.wait_for(|asked| *asked) => {
+            say("ended before the first trial");
+            return Ok(Exit::Interrupted);
+        }
+    };
+    session.run(cancel).await
+}
+
+/// Finds out before any server is made whether results can be written; leaves nothing behind.
+fn writable(results: &Path) -> Result<(), Failure> {
+    let there = std::path::absolute(results).unwrap_or_else(|_| results.to_owned());
+    let nearest = there.ancestors().find(|folder| folder.exists()).unwrap_or(Path::new("/"));
+    tempfile::tempfile_in(nearest).map(drop).map_err(|error| {
+        Failure::environment(format!(
+            "error: results cannot be written to {}: {}: {error}; name another folder with --results",
+            results.display(),
+            nearest.display()
+        ))
+    })
 }
 
 /// The folder to resume; options that the first start used apply again.
@@ -81,7 +107,9 @@ fn resumed(arguments: &mut RunArguments, run: &str) -> Result<PathBuf, Failure> 
     let path = if run.is_empty() {
         newest_run(&arguments.results, Some(&name))?
     } else {
-        Some(arguments.results.join(&name).join(run)).filter(|path| path.is_dir()).or_else(|| Some(PathBuf::from(run)))
+        Some(arguments.results.join(&name).join(run))
+            .filter(|path| path.is_dir())
+            .or_else(|| Some(PathBuf::from(run)))
     };
     let path = path.filter(|path| path.join("run.json").is_file()).ok_or_else(|| {
         Failure::wrong(format!("error: no run of {name} to resume in {}", arguments.results.display()))
@@ -105,7 +133,7 @@ fn resumed(arguments: &mut RunArguments, run: &str) -> Result<PathBuf, Failure> 
     Ok(path)
 }
 
-fn reopen(path: &std::path::Path, spec: &Spec, plan: &Plan) -> Result<RunFolder, Failure> {
+fn reopen(path: &Path, spec: &Spec, plan: &Plan) -> Result<RunFolder, Failure> {
     let folder = RunFolder::open(path)?;
     let manifest = folder.manifest();
     if manifest.spec.hash != spec.hash || manifest.order_digest != plan.order_digest() {
@@ -139,6 +167,10 @@ impl<'a> Session<'a> {
         plan: &'a Plan,
         folder: Option<RunFolder>,
     ) -> Result<Self, Failure> {
+        if arguments.server.on == On::Container {
+            // Told before the clean-up, which would wait for the same engine in vain.
+            ContainerEngine::connect().await?;
+        }
         let cache = cache_folder();
         let totals = plan::totals(spec, plan)?;
         room(&cache, totals.disk)?;
@@ -146,10 +178,13 @@ impl<'a> Session<'a> {
         if !swept.removed.is_empty() || !swept.failed.is_empty() {
             say(swept.to_string().trim_end());
         }
-        let run = folder.as_ref().map_or_else(|| new_run_id(Timestamp::now()), |folder| folder.manifest().run.clone());
+        let run = folder
+            .as_ref()
+            .map_or_else(|| new_run_id(Timestamp::now()), |folder| folder.manifest().run.clone());
         let ledger = Ledger::open(&cache, &run)?;
-        let program = std::env::current_exe()
-            .map_err(|error| Failure::environment(format!("error: cannot find the program itself: {error}")))?;
+        let program = std::env::current_exe().map_err(|error| {
+            Failure::environment(format!("error: cannot find the program itself: {error}"))
+        })?;
         let reaper = Reaper::start(&program, &ledger)?;
         let mut servers =
             Servers::new(arguments.server.on, arguments.server.offline, cache, Arc::clone(&ledger));
@@ -161,23 +196,26 @@ impl<'a> Session<'a> {
             Some(folder) => folder,
             None => {
                 std::fs::create_dir_all(&arguments.results).map_err(|error| {
-                    Failure::environment(format!("error: cannot create {}: {error}", arguments.results.display()))
+                    Failure::environment(format!(
+                        "error: cannot create {}: {error}",
+                        arguments.results.display()
+                    ))
                 })?;
                 RunFolder::create(&arguments.results, &manifest(&arguments, spec, plan, &servers, run))?
             }
         };
-        let todo = todo(plan, &folder)?;
+        let mut folder = folder;
+        let todo = todo(plan, &mut folder)?;
         let json = arguments.format == "json";
         let estimated_seconds = totals.seconds;
         Ok(Self { spec, plan, folder, servers, ledger, reaper, todo, estimated_seconds, json })
     }
 
-    async fn run(mut self) -> Result<Exit, Failure> {
+    async fn run(mut self, cancel: watch::Receiver<bool>) -> Result<Exit, Failure> {
         let path = self.folder.path().display().to_string();
         for choice in &self.servers.chosen {
             say(&format!("{}: {}", choice.environment, choice.why));
         }
-        let cancel = watch_signals(path.clone());
         let ended = self.trials(cancel).await;
         self.folder.update_manifest(|manifest| manifest.ended_at = Some(Timestamp::now()))?;
         self.folder.write_parquet()?;
@@ -238,7 +276,11 @@ fn exit(tally: Tally, path: &str) -> Exit {
         return Exit::Interrupted;
     }
     if tally.failed > 0 {
-        say(&format!("{} of {} trials did not end well; see the table's notes", tally.failed, tally.failed + tally.ok));
+        say(&format!(
+            "{} of {} trials did not end well; see the table's notes",
+            tally.failed,
+            tally.failed + tally.ok
+        ));
         return Exit::TrialsFailed;
     }
     Exit::Done
@@ -264,7 +306,8 @@ async fn prepare(spec: &Spec, servers: &mut Servers, trial: &PlannedTrial) -> Re
         label: spec.design.label(&trial.treatment),
         factors: factors
             .map(|(name, level)| {
-                let value = level.value.clone().unwrap_or_else(|| crate::model::Scalar::Text(level.name.clone()));
+                let value =
+                    level.value.clone().unwrap_or_else(|| crate::model::Scalar::Text(level.name.clone()));
                 (name.to_owned(), value)
             })
             .collect(),
@@ -310,18 +353,33 @@ fn headline(record: &TrialRecord) -> String {
     })
 }
 
-/// Trials that are not done, with the number of their next attempt.
-fn todo(plan: &Plan, folder: &RunFolder) -> Result<Vec<(PlannedTrial, u32)>, Failure> {
+/// Trials that are not done, with the number of their next attempt. Those that a kill cut short are marked.
+fn todo(plan: &Plan, folder: &mut RunFolder) -> Result<Vec<(PlannedTrial, u32)>, Failure> {
     let journal = folder.journal()?;
+    for (trial, attempt) in journal.lost() {
+        folder.lost(trial, attempt)?;
+        say(&format!("note: trial {} was cut short by a kill; it is done again", trial + 1));
+    }
     for complaint in journal.complaints() {
         say(&format!("note: {complaint}"));
     }
     let done: BTreeSet<u64> = journal.done();
     let left = plan.iter().filter(|trial| !done.contains(&trial.number));
-    Ok(left.map(|trial| { let attempt = journal.next_attempt(trial.number); (trial, attempt) }).collect())
+    Ok(left
+        .map(|trial| {
+            let attempt = journal.next_attempt(trial.number);
+            (trial, attempt)
+        })
+        .collect())
 }
 
-fn manifest(arguments: &RunArguments, spec: &Spec, plan: &Plan, servers: &Servers, run: String) -> RunManifest {
+fn manifest(
+    arguments: &RunArguments,
+    spec: &Spec,
+    plan: &Plan,
+    servers: &Servers,
+    run: String,
+) -> RunManifest {
     RunManifest {
         schema_version: SCHEMA_VERSION,
         experiment: spec.name.clone(),
@@ -348,7 +406,7 @@ fn manifest(arguments: &RunArguments, spec: &Spec, plan: &Plan, servers: &Server
 
 /// The first SIGINT or SIGTERM ends the trial in flight and the run; the second ends the program at once
 /// (the reaper then removes what is left).
-fn watch_signals(run: String) -> watch::Receiver<bool> {
+fn watch_signals() -> watch::Receiver<bool> {
     let (asked, cancel) = watch::channel(false);
     tokio::spawn(async move {
         let mut terminate = match tokio::signal::unix::signal(tokio::signal::unix::SignalKind::terminate()) {
@@ -361,11 +419,11 @@ fn watch_signals(run: String) -> watch::Receiver<bool> {
                 _ = terminate.recv() => {}
             }
             if count == 0 {
-                say("\nending: the trial in flight is given up and its server removed (again to end at once)");
+                say("\nending: what is in flight is given up and its server removed (again to end at once)");
                 asked.send_replace(true);
             }
         }
-        say(&format!("ended at once; complete {run} with --resume"));
+        say("ended at once; complete the run with --resume");
         #[expect(clippy::exit, reason = "the user asked twice; the reaper cleans up")]
         std::process::exit(130);
     });

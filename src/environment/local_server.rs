@@ -6,7 +6,7 @@ use std::path::PathBuf;
 use std::process::{Child, ExitStatus};
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use super::account::last_lines;
 use super::files::failed;
@@ -19,6 +19,8 @@ use crate::engine::postgres::{Endpoint, ready};
 const PATIENCE: Duration = Duration::from_secs(2);
 /// How often a starting server is asked whether it still lives.
 const POLL: Duration = Duration::from_millis(5);
+/// How long a server whose connections broke may take to end before it counts as one that lives on.
+const ENDING: Duration = Duration::from_millis(500);
 /// Lines of the log shown with an error.
 const LOG_LINES: usize = 12;
 
@@ -154,9 +156,15 @@ impl Running for LocalServer {
     }
 
     fn diagnose(&self) -> Boxed<'_, Option<String>> {
-        let ended = self.process.status().map(|status| format!("{}; ", end_in_words(status)));
-        let log = self.log_in_words();
-        Box::pin(async move { Some(format!("{}{log}", ended.unwrap_or_default())) })
+        Box::pin(async {
+            let begin = Instant::now();
+            // Its connections break a little before it is known how it ended.
+            while self.process.status().is_none() && begin.elapsed() < ENDING {
+                tokio::time::sleep(Duration::from_millis(10)).await;
+            }
+            let ended = self.process.status().map(|status| format!("{}; ", end_in_words(status)));
+            Some(format!("{}{}", ended.unwrap_or_default(), self.log_in_words()))
+        })
     }
 
     fn stop(self: Box<Self>) -> Boxed<'static, Result<(), EnvironmentError>> {

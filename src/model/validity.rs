@@ -39,10 +39,14 @@ impl TrialRecord {
 }
 
 impl Measurement {
-    /// Rows moved per second of the headline span; `None` without rows or over a span of zero.
+    /// Rows moved per second of the headline span; `None` without rows, over a span of zero, and for a step
+    /// that did not end well.
     #[must_use]
     #[expect(clippy::cast_precision_loss, reason = "row counts stay far below 2^53")]
     pub fn rows_per_second(&self) -> Option<f64> {
+        if self.outcome.is_some_and(|outcome| outcome != Outcome::Ok) {
+            return None;
+        }
         let rate = self.rows? as f64 / self.spans.seconds;
         (self.spans.seconds > 0.0 && rate.is_finite()).then_some(rate)
     }

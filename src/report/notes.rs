@@ -31,6 +31,9 @@ pub(super) fn notes(summary: &Summary, steps: &[&StepSummary], left_out: &[&str]
 }
 
 fn counts(summary: &Summary) -> String {
+    if summary.trials == 0 {
+        return "No trial has ended yet.".to_owned();
+    }
     let not_ok =
         summary.not_ok.iter().map(|(outcome, count)| format!("{count} {outcome}")).collect::<Vec<_>>();
     let not_ok =

@@ -40,7 +40,8 @@ pub(super) fn pin(cpus: Option<&str>) -> Result<(), String> {
     let threads = std::fs::read_dir("/proc/self/task").map_err(|error| error.to_string())?;
     for thread in threads.flatten() {
         let id = thread.file_name().to_string_lossy().parse().unwrap_or(0);
-        sched_setaffinity(Pid::from_raw(id), &set).map_err(|error| format!("client_cpuset {wanted}: {error}"))?;
+        sched_setaffinity(Pid::from_raw(id), &set)
+            .map_err(|error| format!("client_cpuset {wanted}: {error}"))?;
     }
     Ok(())
 }
@@ -60,6 +61,9 @@ fn cpu_numbers(list: &str) -> Result<Vec<usize>, String> {
         let (from, to) = part.split_once('-').unwrap_or((part, part));
         let from: usize = from.trim().parse().map_err(|_| wrong())?;
         let to: usize = to.trim().parse().map_err(|_| wrong())?;
+        if to > 65_535 {
+            return Err(wrong());
+        }
         cpus.extend(from..=to);
     }
     Ok(cpus)

@@ -15,7 +15,7 @@ pub(super) struct Stage<'a> {
     pub(super) tables: Vec<Arc<Table>>,
     /// Counters, CHECKPOINT, VACUUM.
     pub(super) admin: Session,
-    /// DDL and SQL steps.
+    /// Reads tables back.
     pub(super) owner: Session,
     pub(super) report: ServerReport,
 }

@@ -11,10 +11,10 @@ use super::stage::Stage;
 use crate::data::Content;
 use crate::engine::postgres::load::WorkError;
 use crate::engine::postgres::work::{Progress, WorkDone};
-use crate::engine::postgres::{load, read, verify};
+use crate::engine::postgres::{Role, Session, WORKER, load, read, verify};
 use crate::model::{
-    Cache, Guard, Load, LoadMethod, Measurement, Outcome, Read, ReadMethod, Sample, Step, StepKind,
-    Table, Until, Verify,
+    Cache, Guard, Load, LoadMethod, Measurement, Outcome, Read, ReadMethod, Sample, Step, StepKind, Table,
+    Until, Verify,
 };
 
 /// A step's measurement while it grows: what is there when the step fails is kept.
@@ -100,19 +100,22 @@ async fn statements(
     table: Option<&Table>,
     taken: &mut Taken,
 ) -> Result<(), WorkError> {
+    // A session of its own: what it did is in the server's statistics when it has ended, not before.
+    let session = Session::open_as(&stage.instance.endpoint, Role::Owner, WORKER).await?;
     let before = stage.before().await?;
     let start = Instant::now();
     if transaction {
-        stage.owner.client.batch_execute("BEGIN").await?;
+        session.client.batch_execute("BEGIN").await?;
     }
     for statement in sql {
-        stage.owner.client.batch_execute(statement).await?;
+        session.client.batch_execute(statement).await?;
     }
     if transaction {
-        stage.owner.client.batch_execute("COMMIT").await?;
+        session.client.batch_execute("COMMIT").await?;
     }
     taken.measurement.spans.seconds = start.elapsed().as_secs_f64();
     let end = stage.at_end().await?;
+    drop(session);
     stage.conclude(&before, &end, 0, table, &mut taken.measurement).await
 }
 
@@ -150,7 +153,8 @@ async fn run_load(
     taken.measurement.spans.transfer = Some((seconds - done.commit.as_secs_f64()).max(0.0));
     let flushed = end_points(stage, load, table, taken).await?;
     stage.conclude(&before, &end, flushed, Some(table), &mut taken.measurement).await?;
-    if load.verify == Verify::Now {
+    // Rows that are lost already void the trial, whatever a later read wants to meet.
+    if load.verify == Verify::Now || done.rows != table.rows {
         verify_table(stage, load.table, expectations, &mut taken.measurement).await
     } else {
         taken.verify_later = Some(load.table);
@@ -186,7 +190,8 @@ async fn run_read(
     taken: &mut Taken,
 ) -> Result<(), WorkError> {
     let table = &stage.tables[read.table];
-    let unchanged = holds_what_was_loaded(&stage.bound.steps, taken.measurement.step_index as usize, read.table);
+    let unchanged =
+        holds_what_was_loaded(&stage.bound.steps, taken.measurement.step_index as usize, read.table);
     taken.measurement.rows_expected = unchanged.then_some(table.rows);
     let progress = Progress::new(read.clients);
     if read.cache == Cache::Warm {
@@ -236,9 +241,7 @@ fn holds_what_was_loaded(steps: &[Step], now: usize, table: usize) -> bool {
         match &step.kind {
             StepKind::Load(load) if load.table == table => holds = true,
             StepKind::Sql { .. } => {
-                let verified_last = |step: &Step| {
-                    matches!(&step.kind, StepKind::Load(load) if load.table == table && load.verify == Verify::End)
-                };
+                let verified_last = |step: &Step| matches!(&step.kind, StepKind::Load(load) if load.table == table && load.verify == Verify::End);
                 holds &= steps[..now].iter().any(verified_last);
             }
             _ => {}
@@ -265,8 +268,7 @@ fn moved(done: &WorkDone, taken: &mut Taken) {
     measurement.payload_bytes = Some(done.payload_bytes);
     measurement.batch_latency = done.batches.percentiles();
     measurement.commit_latency = done.commits.percentiles();
-    measurement.spans.commit =
-        measurement.commit_latency.map(|_| done.commit.as_secs_f64());
+    measurement.spans.commit = measurement.commit_latency.map(|_| done.commit.as_secs_f64());
     measurement.spans.first_row = done.first_row.map(|span| span.as_secs_f64());
 }
 
@@ -293,7 +295,10 @@ pub(super) async fn verify_table(
     }
     if stored != expected {
         measurement.outcome = Some(Outcome::Failed);
-        measurement.error = Some(format!("the table {} holds {stored}; the generator says {expected}", table.name));
+        let text = format!("the table {} holds {stored}; the generator says {expected}", table.name);
+        let found = verify::first_difference(&stage.owner.client, table).await?;
+        measurement.error =
+            Some(found.map_or(text.clone(), |(name, difference)| format!("{text}\n{name}: {difference}")));
     }
     Ok(())
 }

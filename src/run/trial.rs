@@ -9,12 +9,15 @@ use super::stage::Stage;
 use super::step::{Taken, run_step, verify_table};
 use super::{Expectations, Prepared};
 use crate::engine::postgres::load::WorkError;
-use crate::engine::postgres::{Role, Session};
+use crate::engine::postgres::{Role, Session, SessionError};
 use crate::environment::{EnvironmentError, Instance, Launch};
 use crate::model::{Guard, Outcome, PlannedTrial, ServerFacts, Storage, TrialRecord};
 
 /// Longest time for launching or removing a server; providers have shorter deadlines of their own.
 const PROVIDER_DEADLINE: Duration = Duration::from_secs(180);
+
+/// Longest time for an answer that needs no work: a server that hangs must not hang the run.
+const ANSWER_DEADLINE: Duration = Duration::from_secs(30);
 
 /// What is asked for.
 pub(super) struct TrialRequest<'a> {
@@ -119,7 +122,8 @@ async fn play(
     record: &mut TrialRecord,
 ) {
     let bound = &request.prepared.bound;
-    let stage = match Stage::open(instance, bound).await {
+    let opened = tokio::time::timeout(ANSWER_DEADLINE, Stage::open(instance, bound)).await;
+    let stage = match opened.unwrap_or_else(|_| Err(no_answer("opening the first sessions").into())) {
         Ok(stage) => stage,
         Err(error) => return failed(instance, &error, record).await,
     };
@@ -132,17 +136,39 @@ async fn play(
         let work = run_step(&stage, step, expectations, &mut taken);
         let ended = tokio::time::timeout(step.timeout, work).await;
         let go_on = conclude_step(instance, ended, step.timeout, &mut taken, record).await;
-        later.extend(taken.verify_later.map(|table| (record.measurements.len(), table)));
+        later.extend(taken.verify_later.map(|table| Later {
+            place: record.measurements.len(),
+            table,
+            timeout: step.timeout,
+        }));
         record.samples.append(&mut taken.samples);
         record.measurements.push(taken.measurement);
         if !go_on {
             break;
         }
     }
-    if record.outcome == Outcome::Ok {
+    // A read that met wrong rows is explained by the load that made them.
+    if record.outcome == Outcome::Ok || rows_are_wrong(record) {
         verify_at_end(&stage, &later, expectations, record).await;
     }
     guard_trial(&stage, record).await;
+}
+
+/// A load whose table is verified after the last step.
+struct Later {
+    /// Index of the load's measurement.
+    place: usize,
+    table: usize,
+    timeout: Duration,
+}
+
+fn rows_are_wrong(record: &TrialRecord) -> bool {
+    let mut guards = record.measurements.iter().flat_map(|measurement| &measurement.guards);
+    guards.any(|guard| matches!(guard, Guard::RowsWrong | Guard::ChecksumWrong))
+}
+
+fn no_answer(what: &str) -> SessionError {
+    SessionError::Deadline(ANSWER_DEADLINE, what.to_owned())
 }
 
 /// Sets the outcome of a step; true when the next step may run.
@@ -159,7 +185,9 @@ async fn conclude_step(
             let wrong = [Guard::RowsWrong, Guard::ChecksumWrong];
             if measurement.guards.iter().any(|guard| wrong.contains(guard)) {
                 measurement.outcome = Some(Outcome::Failed);
-                let error = measurement.error.get_or_insert_with(|| "the rows are not what the generator says".to_owned());
+                let error = measurement
+                    .error
+                    .get_or_insert_with(|| "the rows are not what the generator says".to_owned());
                 record.error = Some(format!("step {}: {error}", measurement.step));
                 record.outcome = Outcome::Failed;
                 return false;
@@ -171,12 +199,14 @@ async fn conclude_step(
             failed(instance, &error, record).await;
             taken.measurement.outcome = Some(record.outcome);
             taken.measurement.error = record.error.clone();
-            record.error = record.error.take().map(|error| format!("step {}: {error}", taken.measurement.step));
+            record.error =
+                record.error.take().map(|error| format!("step {}: {error}", taken.measurement.step));
             false
         }
         Err(_) => {
             record.outcome = Outcome::TimedOut;
-            let error = format!("step {} took longer than its timeout of {timeout:?}", taken.measurement.step);
+            let error =
+                format!("step {} took longer than its timeout of {timeout:?}", taken.measurement.step);
             taken.measurement.outcome = Some(Outcome::TimedOut);
             taken.measurement.error = Some(error.clone());
             record.error = Some(error);
@@ -190,9 +220,10 @@ async fn failed(instance: &Instance, error: &WorkError, record: &mut TrialRecord
     record.outcome = Outcome::Failed;
     record.error_sqlstate = error.sqlstate();
     let mut text = error.to_string();
-    if record.error_sqlstate.is_none() {
-        if let Some(diagnosis) = instance.running.diagnose().await {
-            record.outcome = Outcome::EnvironmentFault;
+    if error.server_is_gone() {
+        record.outcome = Outcome::EnvironmentFault;
+        let diagnosis = tokio::time::timeout(ANSWER_DEADLINE, instance.running.diagnose()).await;
+        if let Ok(Some(diagnosis)) = diagnosis {
             text = format!("{text}\n{diagnosis}");
         }
     }
@@ -201,16 +232,22 @@ async fn failed(instance: &Instance, error: &WorkError, record: &mut TrialRecord
 
 async fn verify_at_end(
     stage: &Stage<'_>,
-    later: &[(usize, usize)],
+    later: &[Later],
     expectations: &mut Expectations,
     record: &mut TrialRecord,
 ) {
-    for (place, table) in later {
-        let measurement = &mut record.measurements[*place];
-        let verified = verify_table(stage, *table, expectations, measurement).await;
-        if let Err(error) = verified {
+    for load in later {
+        let measurement = &mut record.measurements[load.place];
+        let work = verify_table(stage, load.table, expectations, measurement);
+        let verified = tokio::time::timeout(load.timeout, work).await;
+        let error = match verified {
+            Ok(Ok(())) => None,
+            Ok(Err(error)) => Some(format!("cannot verify: {error}")),
+            Err(_) => Some(format!("cannot verify within the step's timeout of {:?}", load.timeout)),
+        };
+        if error.is_some() {
             measurement.outcome = Some(Outcome::Failed);
-            measurement.error = Some(format!("cannot verify: {error}"));
+            measurement.error = error;
         }
         if measurement.outcome == Some(Outcome::Failed) {
             record.outcome = Outcome::Failed;
@@ -238,9 +275,13 @@ async fn guard_trial(stage: &Stage<'_>, record: &mut TrialRecord) {
 
 /// Whether another postmaster answers now, or none. Asked on a new connection: the old one may be dead.
 async fn restarted(stage: &Stage<'_>) -> bool {
-    let Ok(session) = Session::open(&stage.instance.endpoint, Role::Admin).await else { return true };
-    let answer = session.client.query_one("SELECT pg_postmaster_start_time()::text", &[]).await;
-    answer.map_or(true, |row| row.get::<_, String>(0) != stage.report.postmaster_start)
+    let ask = async {
+        let session = Session::open(&stage.instance.endpoint, Role::Admin).await.ok()?;
+        let row = session.client.query_one("SELECT pg_postmaster_start_time()::text", &[]).await.ok()?;
+        Some(row.get::<_, String>(0))
+    };
+    let answer = tokio::time::timeout(ANSWER_DEADLINE, ask).await.unwrap_or(None);
+    answer.as_ref() != Some(&stage.report.postmaster_start)
 }
 
 fn facts(stage: &Stage<'_>) -> ServerFacts {

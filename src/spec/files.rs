@@ -26,7 +26,8 @@ pub struct FileProblem {
 }
 
 impl FileProblem {
-    fn new(message: impl Into<String>, hint: &str) -> Self {
+    /// A message with the file's name in it; an empty hint is none.
+    pub fn new(message: impl Into<String>, hint: &str) -> Self {
         Self { message: message.into(), hint: (!hint.is_empty()).then(|| hint.to_owned()) }
     }
 }

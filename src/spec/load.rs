@@ -8,7 +8,7 @@ use crate::spec::bind::bind;
 use crate::spec::design::{count, level_of, resolve, restrict};
 use crate::spec::diagnostic::{Diagnostic, Diagnostics};
 use crate::spec::experiment::{Spec, surviving};
-use crate::spec::files::{self, Files};
+use crate::spec::files::{self, FileProblem, Files};
 use crate::spec::overrides::{apply_profile, apply_set, command_line};
 use crate::spec::sql_cache::SqlCache;
 use crate::spec::suggest::nearest;
@@ -37,7 +37,7 @@ pub struct LoadOptions {
 /// Everything that is wrong with the file as such. When something is, the mistakes of the first treatment
 /// are added, so that one pass shows as much as possible.
 pub fn load(path: &Path, options: &LoadOptions) -> Result<Spec, Diagnostics> {
-    let source = files::read(path).map_err(|problem| {
+    let source = files::read(path).and_then(|source| fit(source, options)).map_err(|problem| {
         let place = Place {
             source: Arc::new(Source { name: path.display().to_string(), text: String::new() }),
             start: 0,
@@ -103,6 +103,23 @@ pub fn load(path: &Path, options: &LoadOptions) -> Result<Spec, Diagnostics> {
     found.sort(&source.name);
     spec.warnings = found;
     Ok(spec)
+}
+
+/// Refuses an empty file, and a folder of environments that is none: the ones built in would silently be taken.
+fn fit(source: Arc<Source>, options: &LoadOptions) -> Result<Arc<Source>, FileProblem> {
+    if source.text.trim().is_empty() {
+        return Err(FileProblem::new(
+            format!("`{}` is empty", source.name),
+            "start from experiments/quickstart.yaml",
+        ));
+    }
+    match options.environments.as_deref().filter(|folder| !folder.is_dir()) {
+        Some(folder) => Err(FileProblem::new(
+            format!("`{}` is not a folder", folder.display()),
+            "give `--environments` the folder of the environment files",
+        )),
+        None => Ok(source),
+    }
 }
 
 /// Keys that every experiment has; checked here so that their absence hides nothing else.

@@ -21,7 +21,7 @@ pub fn did_you_mean<'a>(word: &str, candidates: impl IntoIterator<Item = &'a str
 pub fn one_of<'a>(words: impl IntoIterator<Item = &'a str>) -> String {
     let quoted: Vec<String> = words.into_iter().map(|word| format!("`{word}`")).collect();
     match quoted.as_slice() {
-        [] => "nothing".to_owned(),
+        [] => "nothing: there are none".to_owned(),
         [only] => only.clone(),
         [many @ .., _] if quoted.len() > 24 => format!("{}, ...", many[..24.min(many.len())].join(", ")),
         [many @ .., last] => format!("{} or {last}", many.join(", ")),

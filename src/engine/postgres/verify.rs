@@ -3,32 +3,64 @@
 //! The table is read back in binary by COPY and hashed here, so the check needs no function of the
 //! server and sees exactly the values that are stored.
 
+use std::sync::Arc;
+
 use futures_util::TryStreamExt;
 use tokio_postgres::Client;
 
-use super::encode::ContentReader;
+use super::encode::{ContentReader, Difference, DifferenceFinder, StreamError};
 use super::load::WorkError;
 use super::quote_ident;
-use crate::data::Content;
-use crate::model::Table;
+use crate::data::{Content, TableGenerator, share};
+use crate::model::{Table, TableCopy};
 
 /// Rows and checksum of all copies of a table, as the server has them.
 pub async fn stored_content(client: &Client, table: &Table) -> Result<Content, WorkError> {
     let mut total = Content::default();
     for copy in &table.copies {
-        let columns = table.columns.iter().map(|column| quote_ident(&column.name)).collect::<Vec<_>>();
-        // A query, not the bare table: COPY refuses partitioned tables.
-        let sql = format!(
-            "COPY (SELECT {} FROM {}) TO STDOUT (FORMAT binary)",
-            columns.join(", "),
-            quote_ident(&copy.name)
-        );
-        let mut stream = std::pin::pin!(client.copy_out(&sql).await?);
         let mut reader = ContentReader::new();
-        while let Some(chunk) = stream.try_next().await? {
-            reader.push(&chunk)?;
-        }
+        each_chunk(client, table, copy, |chunk| reader.push(chunk)).await?;
         total = total.merge(reader.finish()?);
     }
     Ok(total)
+}
+
+/// Which rows of the first wrong copy are missing or too many; `None` when there are too many to compare
+/// one by one, or none is wrong any more.
+pub async fn first_difference(
+    client: &Client,
+    table: &Table,
+) -> Result<Option<(String, Difference)>, WorkError> {
+    let generator = Arc::new(TableGenerator::new(table)?);
+    let copies = table.copies.len() as u64;
+    for (index, copy) in (0..copies).zip(&table.copies) {
+        let rows = share(table.rows, copies, index);
+        let Some(mut finder) = DifferenceFinder::new(Arc::clone(&generator), rows) else { return Ok(None) };
+        each_chunk(client, table, copy, |chunk| finder.push(chunk)).await?;
+        let found = finder.finish();
+        if found.missing > 0 || found.extra > 0 {
+            return Ok(Some((copy.name.clone(), found)));
+        }
+    }
+    Ok(None)
+}
+
+async fn each_chunk(
+    client: &Client,
+    table: &Table,
+    copy: &TableCopy,
+    mut take: impl FnMut(&[u8]) -> Result<(), StreamError>,
+) -> Result<(), WorkError> {
+    let columns = table.columns.iter().map(|column| quote_ident(&column.name)).collect::<Vec<_>>();
+    // A query, not the bare table: COPY refuses partitioned tables.
+    let sql = format!(
+        "COPY (SELECT {} FROM {}) TO STDOUT (FORMAT binary)",
+        columns.join(", "),
+        quote_ident(&copy.name)
+    );
+    let mut stream = std::pin::pin!(client.copy_out(&sql).await?);
+    while let Some(chunk) = stream.try_next().await? {
+        take(&chunk)?;
+    }
+    Ok(())
 }

@@ -24,7 +24,8 @@ use crate::environment::files::{ensure_folder, failed, hex, random_hex};
 use crate::environment::ledger::Ledger;
 use crate::model::{Checksums, InitOptions};
 
-/// Repository of baked images; the tag is the key.
+/// Repository of baked images; the tag is the key and a part of the password's digest, so that users (and caches)
+/// of one engine do not take each other's tags away.
 const REPOSITORY: &str = "loadlab/baked";
 /// Part of the key: raise it when baking changes.
 const FORMAT: &str = "1";
@@ -101,7 +102,8 @@ impl Bakery<'_> {
 
     async fn existing(&self, key: &str, password_file: &Path) -> Result<Option<Baked>, EnvironmentError> {
         let Ok(password) = fs::read_to_string(password_file) else { return Ok(None) };
-        let Some(image) = self.engine.image(&format!("{REPOSITORY}:{key}")).await? else { return Ok(None) };
+        let tag = tag_of(key, &password);
+        let Some(image) = self.engine.image(&format!("{REPOSITORY}:{tag}")).await? else { return Ok(None) };
         let labels = image.config.and_then(|config| config.labels).unwrap_or_default();
         let belongs = labels.get(PASSWORD_LABEL).is_some_and(|digest| *digest == digest_of(&password));
         let major = labels.get(MAJOR_LABEL).and_then(|major| major.parse().ok());
@@ -146,7 +148,7 @@ impl Bakery<'_> {
         };
         self.stop_cleanly(&name).await?;
         let config = baked_config(key, &digest_of(password), major);
-        self.engine.commit(&name, (REPOSITORY, key), config).await
+        self.engine.commit(&name, (REPOSITORY, &tag_of(key, password)), config).await
     }
 
     async fn stop_cleanly(&self, name: &str) -> Result<(), EnvironmentError> {
@@ -246,6 +248,10 @@ pub(super) fn initdb_arguments(init: &InitOptions, major: Option<u32>) -> String
 
 fn quoted(word: &str) -> String {
     format!("'{}'", word.replace('\'', r"'\''"))
+}
+
+fn tag_of(key: &str, password: &str) -> String {
+    format!("{key}-{}", &digest_of(password)[..8])
 }
 
 fn digest_of(password: &str) -> String {

@@ -7,6 +7,16 @@ use crate::model::{Read, ReadMethod, SelectMode, Table};
 pub(super) fn check(index: usize, read: &Read, table: &Table) -> Vec<Finding> {
     let base = format!("steps.{index}.read");
     let mut findings = Vec::new();
+    let copies = table.copies.len();
+    if read.clients > 0 && (read.clients as usize) < copies {
+        let message = format!(
+            "{} client{} cannot read {copies} copies of table `{}`: some stay unread",
+            read.clients,
+            if read.clients == 1 { "" } else { "s" },
+            table.name
+        );
+        findings.push(Finding::new(format!("{base}.clients"), message).expected(format!("{copies} or more")));
+    }
     if read.columns.is_empty() {
         findings.push(
             Finding::new(format!("{base}.columns"), "no column is read").expected("one or more columns"),

@@ -52,7 +52,7 @@ const COLUMNS: &[Column] = columns! {
     guards Texts "" "Guards that tripped in the step; empty for none" = guards;
     valid Bool "" "Trial and step are ok, the step tripped no guard and no step tripped one that voids the trial; only these may be averaged" = valid;
 
-    rows_per_second Float "rows/second" "`rows` / `seconds`; null over a span of zero" = |r| step(r, |m| m.rows_per_second().into());
+    rows_per_second Float "rows/second" "`rows` / `seconds`; null over a span of zero and for a step that did not end well" = |r| step(r, |m| m.rows_per_second().into());
     seconds Float "seconds" "The headline span: first BEGIN to last acknowledged COMMIT, or all statements of the step" = |r| spans(r, |s| s.seconds.into());
     connect_seconds Float "seconds" "Opening the connections; outside `seconds`" = |r| spans(r, |s| s.connect.into());
     prepare_seconds Float "seconds" "Preparing statements, writing server files; outside `seconds`" = |r| spans(r, |s| s.prepare.into());

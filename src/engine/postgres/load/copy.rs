@@ -30,7 +30,6 @@ pub struct Copier {
 struct ServerFile {
     server_path: String,
     client_path: PathBuf,
-    rows: u64,
     bytes: u64,
 }
 
@@ -66,12 +65,16 @@ impl Copier {
         parts
     }
 
-    fn write_file(&self, exchange: &Exchange, index: usize, rows: Range<u64>) -> Result<ServerFile, WorkError> {
+    fn write_file(
+        &self,
+        exchange: &Exchange,
+        index: usize,
+        rows: Range<u64>,
+    ) -> Result<ServerFile, WorkError> {
         let name = format!("{}-{index}.copy", self.task.client);
         let path = exchange.client_dir.join(&name);
         let failed = |source| WorkError::File { what: format!("the server's input file {name}"), source };
         let mut file = std::fs::File::create(&path).map_err(failed)?;
-        let count = rows.end - rows.start;
         let mut encoder = self.encoder(rows);
         let mut bytes = 0;
         while let Some(chunk) = encoder.next_chunk() {
@@ -81,7 +84,7 @@ impl Copier {
         file.set_permissions(std::fs::Permissions::from_mode(0o644)).map_err(failed)?;
         file.sync_all().map_err(failed)?;
         let server_path = format!("{}/{name}", exchange.server_dir);
-        Ok(ServerFile { server_path, client_path: path, rows: count, bytes })
+        Ok(ServerFile { server_path, client_path: path, bytes })
     }
 
     fn encoder(&self, rows: Range<u64>) -> ChunkedEncoder {
@@ -124,9 +127,8 @@ impl Copier {
 
     async fn from_server(&self, file: &ServerFile, done: &mut WorkDone) -> Result<(), WorkError> {
         let path = format!("'{}'", file.server_path.replace('\'', "''"));
-        let rows = self.session.client.execute(&self.statement(&path), &[]).await?;
-        self.agreed(rows, file.rows)?;
-        done.rows += rows;
+        // A count that differs is no error here: the verification after the COMMIT can tell which rows are missing.
+        done.rows += self.session.client.execute(&self.statement(&path), &[]).await?;
         done.payload_bytes += file.bytes;
         self.task.progress.set(self.task.client, done.rows);
         Ok(())
@@ -145,19 +147,9 @@ impl Copier {
             sink.feed(chunk).await?;
             self.task.progress.set(self.task.client, done.rows);
         }
-        let rows = sink.finish().await?;
-        self.agreed(rows, expected)?;
-        done.rows = before + rows;
+        // What the server counted: a line `\\.` or a trigger makes it less than what was sent, without an error.
+        done.rows = before + sink.finish().await?;
         Ok(())
-    }
-
-    /// A line `\.` inside text data ends a COPY early without an error: the count tells.
-    fn agreed(&self, rows: u64, expected: u64) -> Result<(), WorkError> {
-        if rows == expected {
-            return Ok(());
-        }
-        let table = &self.task.table.copies[self.task.copy].name;
-        Err(WorkError::Protocol(format!("COPY into {table} took {rows} rows where {expected} were sent")))
     }
 }
 

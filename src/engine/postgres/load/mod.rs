@@ -57,6 +57,28 @@ impl WorkError {
             _ => None,
         }
     }
+
+    /// Whether the server went away: the connection broke, or the server said that it is ending. Everything
+    /// else is between the experiment and a server that goes on.
+    #[must_use]
+    pub fn server_is_gone(&self) -> bool {
+        match self {
+            Self::Session(SessionError::Connect(_) | SessionError::Deadline(..)) => true,
+            Self::Session(SessionError::Statement(error)) => match error.code() {
+                Some(code) => ENDING.contains(&code.code()),
+                None => error.is_closed() || is_io(error),
+            },
+            _ => false,
+        }
+    }
+}
+
+/// `admin_shutdown`, `crash_shutdown`, `cannot_connect_now`.
+const ENDING: [&str; 3] = ["57P01", "57P02", "57P03"];
+
+fn is_io(error: &(dyn std::error::Error + 'static)) -> bool {
+    std::iter::successors(Some(error), |error| error.source())
+        .any(<dyn std::error::Error>::is::<std::io::Error>)
 }
 
 /// What a client of a load works on.

@@ -336,6 +336,15 @@ fn reads_name_columns_that_exist() {
 }
 
 #[test]
+fn every_copy_of_a_table_is_read() {
+    let mut trial = with_steps(vec![create(), load(LoadMethod::Copy(copy())), StepKind::Read(read())]);
+    let copy = trial.tables[0].copies[0].clone();
+    trial.tables[0].copies.push(TableCopy { name: "other".to_owned(), ..copy });
+    set_clients(&mut trial, 2);
+    assert_one(&trial, "steps.2.read.clients", "1 client cannot read 2 copies");
+}
+
+#[test]
 fn steps_have_names_time_and_a_purpose() {
     let mut same = trial(LoadMethod::Copy(copy()));
     same.steps[1].name = "create".to_owned();
