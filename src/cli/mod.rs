@@ -7,6 +7,7 @@ mod failure;
 mod options;
 mod plan;
 mod report;
+mod resume;
 mod run;
 mod schema;
 mod servers;

@@ -10,6 +10,7 @@ use tokio::sync::watch;
 
 use super::failure::{Exit, Failure};
 use super::options::{self, ServerOptions, SpecOptions};
+use super::resume::{reopen, resumed};
 use super::servers::Servers;
 use super::{plan, print, say};
 use crate::compare;
@@ -19,14 +20,13 @@ use crate::environment::container::ContainerEngine;
 use crate::environment::doctor::{cache_folder, free_space};
 use crate::environment::ledger::Ledger;
 use crate::environment::reaper::Reaper;
-use crate::model::{Backend, Outcome, PlannedTrial, TrialRecord};
+use crate::model::{Outcome, PlannedTrial, TrialRecord};
 use crate::plan::Plan;
 use crate::report::{self, FinishedTrial, PlanSize, Progress, duration};
 use crate::run::{self, Event, Prepared, Tally};
 use crate::spec::{self, Spec};
 use crate::store::{
-    HostFacts, RunFolder, RunManifest, SCHEMA_VERSION, SpecRecord, ToolVersion, new_run_id, newest_run,
-    read_run,
+    HostFacts, RunFolder, RunManifest, SCHEMA_VERSION, SpecRecord, ToolVersion, can_write, new_run_id,
 };
 
 /// Trials that may be run without being asked for.
@@ -36,14 +36,14 @@ const MANY: u64 = 100_000;
 #[derive(Debug, Args)]
 pub(super) struct RunArguments {
     /// Experiment file
-    file: PathBuf,
+    pub(super) file: PathBuf,
     #[command(flatten)]
-    spec: SpecOptions,
+    pub(super) spec: SpecOptions,
     #[command(flatten)]
-    server: ServerOptions,
+    pub(super) server: ServerOptions,
     /// Folder of results
     #[arg(long, value_name = "FOLDER", default_value = "results")]
-    results: PathBuf,
+    pub(super) results: PathBuf,
     /// Complete an interrupted run: the newest of the experiment, or the named one
     #[arg(long, value_name = "RUN", num_args = 0..=1, default_missing_value = "")]
     resume: Option<String>,
@@ -92,58 +92,13 @@ pub(super) async fn run(mut arguments: RunArguments) -> Result<Exit, Failure> {
 fn writable(results: &Path) -> Result<(), Failure> {
     let there = std::path::absolute(results).unwrap_or_else(|_| results.to_owned());
     let nearest = there.ancestors().find(|folder| folder.exists()).unwrap_or(Path::new("/"));
-    tempfile::tempfile_in(nearest).map(drop).map_err(|error| {
+    can_write(nearest).map_err(|error| {
         Failure::environment(format!(
             "error: results cannot be written to {}: {}: {error}; name another folder with --results",
             results.display(),
             nearest.display()
         ))
     })
-}
-
-/// The folder to resume; options that the first start used apply again.
-fn resumed(arguments: &mut RunArguments, run: &str) -> Result<PathBuf, Failure> {
-    let name = spec::load(&arguments.file, &arguments.spec.load())?.name;
-    let path = if run.is_empty() {
-        newest_run(&arguments.results, Some(&name))?
-    } else {
-        Some(arguments.results.join(&name).join(run))
-            .filter(|path| path.is_dir())
-            .or_else(|| Some(PathBuf::from(run)))
-    };
-    let path = path.filter(|path| path.join("run.json").is_file()).ok_or_else(|| {
-        Failure::wrong(format!("error: no run of {name} to resume in {}", arguments.results.display()))
-    })?;
-    let stored = read_run(&path)?.manifest;
-    let options = stored.spec.options;
-    if arguments.spec.used() == crate::store::OptionsUsed::default() {
-        arguments.spec.profile = options.profile;
-        arguments.spec.set = options.set;
-        arguments.spec.only = options.only;
-    }
-    if arguments.server.on == On::Auto {
-        // The rest of a run must not land on another backend than its first half.
-        arguments.server.on = match stored.environments.first().map(|choice| choice.backend) {
-            Some(Backend::Container) => On::Container,
-            Some(Backend::Local) => On::Local,
-            Some(Backend::External) => On::External,
-            None => On::Auto,
-        };
-    }
-    Ok(path)
-}
-
-fn reopen(path: &Path, spec: &Spec, plan: &Plan) -> Result<RunFolder, Failure> {
-    let folder = RunFolder::open(path)?;
-    let manifest = folder.manifest();
-    if manifest.spec.hash != spec.hash || manifest.order_digest != plan.order_digest() {
-        return Err(Failure::wrong(format!(
-            "error: {} cannot be resumed: the experiment file, a file it names or the options have changed since it was started \
-             (its text is in run.json); start a new run instead",
-            path.display()
-        )));
-    }
-    Ok(folder)
 }
 
 /// A run with its folder, ledger, reaper and servers.

@@ -9,6 +9,14 @@ use super::error::{StoreError, io};
 /// Ending of files that are being written; with the leading dot no glob over results sees them.
 const TEMPORARY: &str = ".tmp";
 
+/// Whether files can be made in a folder; leaves nothing behind.
+///
+/// # Errors
+/// Why not.
+pub fn can_write(folder: &Path) -> std::io::Result<()> {
+    tempfile::tempfile_in(folder).map(drop)
+}
+
 /// Name under which `path` is written before it is whole.
 pub(super) fn temporary(path: &Path) -> PathBuf {
     let name = path.file_name().unwrap_or_default().to_string_lossy();

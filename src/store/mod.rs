@@ -17,6 +17,7 @@ mod schema;
 
 pub use document::results_document;
 pub use error::StoreError;
+pub use files::can_write;
 pub use folder::{RunFolder, StoredRun, newest_run, read_run};
 pub use host::HostFacts;
 pub use journal::{Event, Journal};

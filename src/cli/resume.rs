@@ -1,0 +1,57 @@
+//! `loadlab run --resume`: an interrupted run is found, and completed only as what it was begun as.
+
+use std::path::{Path, PathBuf};
+
+use super::failure::Failure;
+use super::run::RunArguments;
+use crate::environment::choose::On;
+use crate::model::Backend;
+use crate::plan::Plan;
+use crate::spec::{self, Spec};
+use crate::store::{OptionsUsed, RunFolder, newest_run, read_run};
+
+/// The folder to resume; options that the first start used apply again.
+pub(super) fn resumed(arguments: &mut RunArguments, run: &str) -> Result<PathBuf, Failure> {
+    let name = spec::load(&arguments.file, &arguments.spec.load())?.name;
+    let path = if run.is_empty() {
+        newest_run(&arguments.results, Some(&name))?
+    } else {
+        Some(arguments.results.join(&name).join(run))
+            .filter(|path| path.is_dir())
+            .or_else(|| Some(PathBuf::from(run)))
+    };
+    let path = path.filter(|path| path.join("run.json").is_file()).ok_or_else(|| {
+        Failure::wrong(format!("error: no run of {name} to resume in {}", arguments.results.display()))
+    })?;
+    let stored = read_run(&path)?.manifest;
+    let options = stored.spec.options;
+    if arguments.spec.used() == OptionsUsed::default() {
+        arguments.spec.profile = options.profile;
+        arguments.spec.set = options.set;
+        arguments.spec.only = options.only;
+    }
+    if arguments.server.on == On::Auto {
+        // The rest of a run must not land on another backend than its first half.
+        arguments.server.on = match stored.environments.first().map(|choice| choice.backend) {
+            Some(Backend::Container) => On::Container,
+            Some(Backend::Local) => On::Local,
+            Some(Backend::External) => On::External,
+            None => On::Auto,
+        };
+    }
+    Ok(path)
+}
+
+/// The folder again, if the plan is still the one it was made for.
+pub(super) fn reopen(path: &Path, spec: &Spec, plan: &Plan) -> Result<RunFolder, Failure> {
+    let folder = RunFolder::open(path)?;
+    let manifest = folder.manifest();
+    if manifest.spec.hash != spec.hash || manifest.order_digest != plan.order_digest() {
+        return Err(Failure::wrong(format!(
+            "error: {} cannot be resumed: the experiment file, a file it names or the options have changed since it was started \
+             (its text is in run.json); start a new run instead",
+            path.display()
+        )));
+    }
+    Ok(folder)
+}
