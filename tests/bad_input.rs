@@ -2,6 +2,8 @@
 //!
 //! The words of single diagnostics are the business of `invalid.rs`.
 
+use std::fmt::Write;
+use std::path::Path;
 use std::process::Command;
 use std::time::{Duration, Instant};
 
@@ -144,7 +146,7 @@ fn what_is_wrong_in_a_file_ends_with_2_before_any_server() {
     let used = "tables: {t: {ddl: 'CREATE TABLE t (id bigint)', rows: '{{ a + b + c }}'}}\n";
     let mut bomb = "a0: &a0 [x, x, x, x, x, x, x, x, x, x]\n".to_owned();
     for level in 1..10 {
-        bomb += &format!("a{level}: &a{level} [{}]\n", vec![format!("*a{}", level - 1); 10].join(", "));
+        writeln!(bomb, "a{level}: &a{level} [{}]", vec![format!("*a{}", level - 1); 10].join(", ")).unwrap();
     }
     let factors = "design: {blocks: 1, factors: {storage: [logged, unlogged]}}\n";
     let template = |template: &str| {
@@ -233,10 +235,10 @@ fn what_is_wrong_in_the_options_ends_with_2() {
 fn all_experiments_are_checked_and_planned_without_any_server() {
     let lab = lab();
     let root = env!("CARGO_MANIFEST_DIR");
-    let folder = std::path::Path::new(root).join("experiments");
+    let folder = Path::new(root).join("experiments");
     let mut names: Vec<String> =
         folder.read_dir().unwrap().map(|entry| entry.unwrap().file_name().into_string().unwrap()).collect();
-    names.retain(|name| name.ends_with(".yaml"));
+    names.retain(|name| Path::new(name).extension().is_some_and(|extension| extension == "yaml"));
     names.sort();
     assert!(names.len() >= 4, "{names:?}");
     let before = lab.files();

@@ -187,7 +187,7 @@ impl Lab {
     fn run_arguments<'a>(server: Server, more: &[&'a str]) -> Vec<&'a str> {
         let fixed =
             ["--on", server.word(), "--environments", server.word(), "--offline", "--results", "results"];
-        let file = if more.first().is_some_and(|word| word.ends_with(".yaml")) {
+        let file = if more.first().is_some_and(|word| Path::new(word).extension().is_some()) {
             None
         } else {
             Some("experiment.yaml")
@@ -289,7 +289,7 @@ impl Lab {
             if let Some((pid, _)) = found.iter().find(works) {
                 return *pid;
             }
-            assert!(begin.elapsed() < Duration::from_secs(60), "no {word} among {found:#?}");
+            assert!(begin.elapsed() < Duration::from_mins(1), "no {word} among {found:#?}");
             std::thread::sleep(Duration::from_millis(20));
         }
     }
