@@ -149,7 +149,11 @@ async fn a_server_starts_with_the_settings_asked_for_and_leaves_nothing() {
     assert_eq!(answer(&instance, "SHOW work_mem").await, "7MB");
     assert_eq!(answer(&instance, "SHOW data_checksums").await, "on");
     assert_eq!(answer(&instance, "SHOW server_encoding").await, "UTF8");
-    assert_eq!(answer(&instance, "SELECT datcollate::text FROM pg_database WHERE datname = current_database()").await, "C");
+    assert_eq!(
+        answer(&instance, "SELECT datcollate::text FROM pg_database WHERE datname = current_database()")
+            .await,
+        "C"
+    );
     // Durability is the server's default, never switched off behind the user's back.
     for setting in ["fsync", "full_page_writes", "synchronous_commit"] {
         assert_eq!(answer(&instance, &format!("SHOW {setting}")).await, "on");

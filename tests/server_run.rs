@@ -370,6 +370,9 @@ fn a_postmaster_that_is_killed_is_told() {
     );
     // `unshare` passes a kill on in one way or another.
     let error = record.error.clone().unwrap();
-    assert!(["the server ended with", "the server was killed"].iter().any(|end| error.contains(end)), "{error}");
+    assert!(
+        ["the server ended with", "the server was killed"].iter().any(|end| error.contains(end)),
+        "{error}"
+    );
     lab.assert_nothing_left_soon(&[run]);
 }

@@ -49,7 +49,11 @@ pub(super) async fn against_the_server_and_psql() -> Vec<Promise> {
             what: "COPY binary, generated rows: wall ratio to the server's own file".to_owned(),
             measured: paired(&ours, &theirs),
             at_most: 1.05,
-            detail: format!("{}; {}", milliseconds("from the client", &ours), milliseconds("from a server file", &theirs)),
+            detail: format!(
+                "{}; {}",
+                milliseconds("from the client", &ours),
+                milliseconds("from a server file", &theirs)
+            ),
         },
         Promise {
             what: "COPY binary, generated rows: client CPU ratio to psql \\copy".to_owned(),
@@ -62,14 +66,20 @@ pub(super) async fn against_the_server_and_psql() -> Vec<Promise> {
 
 impl Bench {
     async fn open(ledger: &Arc<Ledger>) -> Self {
-        let options = loadlab::spec::LoadOptions { profile: None, set: vec!["server.settings.fsync=off".to_owned()], only: vec![], environments: None };
+        let options = loadlab::spec::LoadOptions {
+            profile: None,
+            set: vec!["server.settings.fsync=off".to_owned()],
+            only: vec![],
+            environments: None,
+        };
         let spec = loadlab::spec::load(std::path::Path::new("experiments/unlogged.yaml"), &options);
         let spec = spec.unwrap_or_else(|found| panic!("{}", found.render(false)));
         let plan = loadlab::plan::Plan::new(&spec.design).unwrap();
         let bound = spec.bind(&plan.treatment(0)).unwrap_or_else(|found| panic!("{}", found.render(false)));
         let (provider, _) = LocalProvider::find(&bound.environment, &cache(), true, ledger).await.unwrap();
         provider.prepare().await.unwrap();
-        let launch = Launch { run_id: "bench-copy".to_owned(), trial: 0, environment: bound.environment.clone() };
+        let launch =
+            Launch { run_id: "bench-copy".to_owned(), trial: 0, environment: bound.environment.clone() };
         let instance = provider.start(&launch).await.unwrap();
         let admin = Session::open(&instance.endpoint, Role::Admin).await.unwrap();
         let owner = Session::open(&instance.endpoint, Role::Owner).await.unwrap();
@@ -77,7 +87,9 @@ impl Bench {
         for statement in &table.copies[0].ddl {
             owner.client.batch_execute(statement).await.unwrap();
         }
-        let Some(StepKind::Load(load)) = bound.steps.into_iter().map(|step| step.kind).find(|kind| matches!(kind, StepKind::Load(_))) else {
+        let Some(StepKind::Load(load)) =
+            bound.steps.into_iter().map(|step| step.kind).find(|kind| matches!(kind, StepKind::Load(_)))
+        else {
             panic!("the experiment loads");
         };
         let file = write_rows(&table);
@@ -103,7 +115,8 @@ impl Bench {
         let load = Load { method: LoadMethod::Copy(copy), ..self.load.clone() };
         let progress = Progress::new(1);
         let exchange = self.instance.exchange.as_ref();
-        let clients = load::prepare(&self.instance.endpoint, exchange, &self.table, &load, &progress).await.unwrap();
+        let clients =
+            load::prepare(&self.instance.endpoint, exchange, &self.table, &load, &progress).await.unwrap();
         let client = clients.into_iter().next().unwrap();
         let cpu = cpu_seconds(UsageWho::RUSAGE_SELF);
         let start = Instant::now();
@@ -114,11 +127,23 @@ impl Bench {
     /// CPU seconds of psql, its start included.
     async fn psql(&self) -> f64 {
         self.empty().await;
-        let Endpoint::Socket { directory, port, .. } = &self.instance.endpoint else { panic!("a local server has a socket") };
-        let copy = format!("\\copy h_boekingdetail from '{}' with (format binary)", self.file.path().display());
+        let Endpoint::Socket { directory, port, .. } = &self.instance.endpoint else {
+            panic!("a local server has a socket")
+        };
+        let copy =
+            format!("\\copy h_boekingdetail from '{}' with (format binary)", self.file.path().display());
         let before = cpu_seconds(UsageWho::RUSAGE_CHILDREN);
         let mut psql = Command::new(&self.psql);
-        psql.arg("-h").arg(directory).args(["-p", &port.to_string(), "-U", "postgres", "-d", "loadlab", "-qXc", &copy]);
+        psql.arg("-h").arg(directory).args([
+            "-p",
+            &port.to_string(),
+            "-U",
+            "postgres",
+            "-d",
+            "loadlab",
+            "-qXc",
+            &copy,
+        ]);
         let status = psql.stdin(Stdio::null()).status().unwrap();
         assert!(status.success());
         cpu_seconds(UsageWho::RUSAGE_CHILDREN) - before

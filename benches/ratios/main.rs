@@ -56,7 +56,8 @@ fn median(values: &[f64]) -> f64 {
 
 /// `median (min-max) ms`.
 fn milliseconds(name: &str, values: &[f64]) -> String {
-    let (min, max) = values.iter().fold((f64::MAX, 0.0_f64), |(min, max), value| (min.min(*value), max.max(*value)));
+    let (min, max) =
+        values.iter().fold((f64::MAX, 0.0_f64), |(min, max), value| (min.min(*value), max.max(*value)));
     format!("{name} {:.0} ({:.0}-{:.0}) ms, n={}", median(values) * 1e3, min * 1e3, max * 1e3, values.len())
 }
 
@@ -72,7 +73,10 @@ fn cache() -> std::path::PathBuf {
 
 /// The shipped environment for any PostgreSQL.
 fn environment() -> loadlab::model::EnvironmentSpec {
-    let spec = loadlab::spec::load(std::path::Path::new("experiments/quickstart.yaml"), &loadlab::spec::LoadOptions::default());
+    let spec = loadlab::spec::load(
+        std::path::Path::new("experiments/quickstart.yaml"),
+        &loadlab::spec::LoadOptions::default(),
+    );
     let spec = spec.unwrap_or_else(|found| panic!("{}", found.render(false)));
     let plan = loadlab::plan::Plan::new(&spec.design).unwrap();
     spec.bind(&plan.treatment(0)).unwrap_or_else(|found| panic!("{}", found.render(false))).environment

@@ -27,7 +27,12 @@ pub(super) fn million_trials() -> Vec<Promise> {
     let megabytes = f64::from(i32::try_from(peak / 1024).unwrap());
     let detail = format!("{seconds:.2} s, peak {megabytes:.0} MB");
     vec![
-        Promise { what: "plan of 10^6 trials: peak memory, MB".to_owned(), measured: megabytes, at_most: 256.0, detail: detail.clone() },
+        Promise {
+            what: "plan of 10^6 trials: peak memory, MB".to_owned(),
+            measured: megabytes,
+            at_most: 256.0,
+            detail: detail.clone(),
+        },
         Promise { what: "plan of 10^6 trials: seconds".to_owned(), measured: seconds, at_most: 10.0, detail },
     ]
 }

@@ -36,7 +36,11 @@ async fn local(ledger: &Arc<Ledger>) -> Promise {
         what: "zero to first answer, local: ratio to initdb + start".to_owned(),
         measured: paired(&ours, &theirs),
         at_most: 0.1,
-        detail: format!("{}; {}", milliseconds("fresh server", &ours), milliseconds("initdb + start", &theirs)),
+        detail: format!(
+            "{}; {}",
+            milliseconds("fresh server", &ours),
+            milliseconds("initdb + start", &theirs)
+        ),
     }
 }
 
@@ -61,18 +65,22 @@ fn unprivileged(program: &Path) -> Command {
 
 async fn initdb_and_start(binaries: &Path, round: usize) -> f64 {
     let folder = tempfile::Builder::new().prefix("loadlab-bench").tempdir().unwrap();
-    if let Some(user) = nix::unistd::User::from_name("postgres").unwrap().filter(|_| nix::unistd::geteuid().is_root()) {
+    if let Some(user) =
+        nix::unistd::User::from_name("postgres").unwrap().filter(|_| nix::unistd::geteuid().is_root())
+    {
         nix::unistd::chown(folder.path(), Some(user.uid), Some(user.gid)).unwrap();
     }
     let data: PathBuf = folder.path().join(format!("data{round}"));
     let start = Instant::now();
-    let options = ["--locale=C", "--encoding=UTF8", "--data-checksums", "--auth=trust", "--username=postgres", "-D"];
+    let options =
+        ["--locale=C", "--encoding=UTF8", "--data-checksums", "--auth=trust", "--username=postgres", "-D"];
     let done = unprivileged(&binaries.join("initdb")).args(options).arg(&data).output().unwrap();
     assert!(done.status.success(), "{}", String::from_utf8_lossy(&done.stderr));
     let mut server = unprivileged(&binaries.join("postgres"));
     server.arg("-D").arg(&data).args(["-c", "listen_addresses=", "-k"]).arg(folder.path());
     let mut server = server.stdout(Stdio::null()).stderr(Stdio::null()).spawn().unwrap();
-    answered(&Endpoint::Socket { directory: folder.path().to_owned(), port: 5432, password: None }, start).await;
+    answered(&Endpoint::Socket { directory: folder.path().to_owned(), port: 5432, password: None }, start)
+        .await;
     let seconds = start.elapsed().as_secs_f64();
     stop(&mut server);
     seconds
@@ -119,14 +127,21 @@ async fn container(ledger: &Arc<Ledger>) -> Option<Promise> {
         what: "zero to first answer, container: ratio to an empty volume".to_owned(),
         measured: paired(&ours, &theirs),
         at_most: 0.3,
-        detail: format!("{}; {}", milliseconds("fresh container", &ours), milliseconds("same image, empty volume", &theirs)),
+        detail: format!(
+            "{}; {}",
+            milliseconds("fresh container", &ours),
+            milliseconds("same image, empty volume", &theirs)
+        ),
     })
 }
 
 /// The image that the environment gets here: the official one or our own.
 fn image() -> String {
     let listed = docker(&["images", "--format", "{{.Repository}}:{{.Tag}}"]);
-    let mut images: Vec<&str> = listed.lines().filter(|name| name.starts_with("postgres:") || name.starts_with("loadlab/postgres:")).collect();
+    let mut images: Vec<&str> = listed
+        .lines()
+        .filter(|name| name.starts_with("postgres:") || name.starts_with("loadlab/postgres:"))
+        .collect();
     images.sort_unstable();
     images.pop().expect("the provider found an image").to_owned()
 }

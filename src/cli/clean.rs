@@ -17,7 +17,9 @@ pub(super) async fn clean(_: &CleanArguments) -> Result<Exit, Failure> {
     print(&sweep(&cache).await.to_string());
     for note in abandoned_schemas(&cache) {
         let schema = note.schema;
-        print(&format!("schema {schema} is left on an external server: the next run on that server drops it\n"));
+        print(&format!(
+            "schema {schema} is left on an external server: the next run on that server drops it\n"
+        ));
     }
     Ok(Exit::Done)
 }

@@ -17,8 +17,8 @@ use std::process::ExitCode;
 
 use clap::{CommandFactory, Parser, Subcommand};
 
-pub use failure::Failure;
 use failure::Exit;
+pub use failure::Failure;
 
 /// Declarative, reproducible experiments on how fast a database loads and reads data.
 ///

@@ -65,7 +65,10 @@ pub(super) fn plan(arguments: &PlanArguments) -> Result<Exit, Failure> {
     out += &format!("servers     {}\n", totals.environments.join(", "));
     out += &format!("rows        {} loaded over all trials\n", rows(totals.rows));
     out += &format!("disk        {} for the largest trial (freed after each)\n", bytes(totals.disk));
-    out += &format!("time        about {} (rough; better known once trials have run)\n", duration(totals.seconds));
+    out += &format!(
+        "time        about {} (rough; better known once trials have run)\n",
+        duration(totals.seconds)
+    );
     out += &format!("order       seed {}, digest {}\n", spec.design.seed, plan.order_digest());
     print(&out);
     list(&spec, &plan, if arguments.all { usize::MAX } else { LISTED });
@@ -95,7 +98,9 @@ pub(super) fn totals(spec: &Spec, plan: &Plan) -> Result<Totals, Failure> {
     let seen = treatments.min(ESTIMATED);
     let mut totals = Totals::default();
     for index in 0..seen {
-        let treatment = plan.treatment(u64::try_from(u128::from(index) * u128::from(treatments) / u128::from(seen.max(1))).unwrap_or(0));
+        let treatment = plan.treatment(
+            u64::try_from(u128::from(index) * u128::from(treatments) / u128::from(seen.max(1))).unwrap_or(0),
+        );
         let bound = spec.bind(&treatment)?;
         add(&mut totals, &bound, &estimate(&bound));
     }

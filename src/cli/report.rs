@@ -51,6 +51,9 @@ pub(super) fn find(run: Option<&Path>, results: &Path) -> Result<PathBuf, Failur
     let name = run.map(|path| path.to_string_lossy().into_owned());
     newest_run(results, name.as_deref())?.ok_or_else(|| {
         let what = name.map_or_else(|| "a run".to_owned(), |name| format!("a run of {name}"));
-        Failure::wrong(format!("error: {what} is not in {}: name a run's folder, or run an experiment first", results.display()))
+        Failure::wrong(format!(
+            "error: {what} is not in {}: name a run's folder, or run an experiment first",
+            results.display()
+        ))
     })
 }

@@ -28,9 +28,9 @@ pub fn count(value: u64) -> String {
     let digits = value.to_string();
     let head = (digits.len() + 2) % 3 + 1;
     let (first, rest) = digits.split_at(head.min(digits.len()));
-    rest.as_bytes().chunks(3).fold(first.to_owned(), |text, three| {
-        format!("{text},{}", String::from_utf8_lossy(three))
-    })
+    rest.as_bytes()
+        .chunks(3)
+        .fold(first.to_owned(), |text, three| format!("{text},{}", String::from_utf8_lossy(three)))
 }
 
 /// Seconds as people read them: `1 h 02 min`, `45 s`.

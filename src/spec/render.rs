@@ -97,13 +97,14 @@ impl Renderer<'_> {
             if !self.wanted(step, names, found) {
                 return Node { value: Value::Broken, place: step.place.clone() };
             }
-            let with_sql = map_entries(step, |kind, content| match (kind, &content.value) {
-                ("sql", Value::Text(_)) => self.sql(content, found),
-                ("sql", Value::Map(_)) => map_entries(content, |key, child| {
-                    if key == "run" { self.sql(child, found) } else { child.clone() }
-                }),
-                _ => content.clone(),
-            });
+            let with_sql =
+                map_entries(step, |kind, content| match (kind, &content.value) {
+                    ("sql", Value::Text(_)) => self.sql(content, found),
+                    ("sql", Value::Map(_)) => map_entries(content, |key, child| {
+                        if key == "run" { self.sql(child, found) } else { child.clone() }
+                    }),
+                    _ => content.clone(),
+                });
             self.node(&with_sql, names, found)
         });
         Node { value: Value::List(items.collect()), place: node.place.clone() }
@@ -119,7 +120,8 @@ impl Renderer<'_> {
             Value::Bool(wanted) => wanted,
             Value::Broken => false,
             _ => {
-                let problem = Diagnostic::new(when.place.first_line(), format!("`when` is {}", rendered.describe()));
+                let problem =
+                    Diagnostic::new(when.place.first_line(), format!("`when` is {}", rendered.describe()));
                 found.push(problem.expected("true or false, such as \"{{ method == 'copy' }}\""));
                 false
             }

@@ -143,8 +143,5 @@ fn results_document_is_up_to_date() {
         fs::write(&path, results_document()).unwrap();
     }
     let found = fs::read_to_string(&path).unwrap_or_default();
-    assert!(
-        found == results_document(),
-        "docs/RESULTS.md is old: run `just schema`"
-    );
+    assert!(found == results_document(), "docs/RESULTS.md is old: run `just schema`");
 }

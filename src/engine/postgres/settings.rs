@@ -40,7 +40,10 @@ pub async fn report(
     requested: &IndexMap<String, Scalar>,
 ) -> Result<ServerReport, SessionError> {
     let row = admin
-        .query_one("SELECT current_setting('server_version_num')::int4, pg_postmaster_start_time()::text", &[])
+        .query_one(
+            "SELECT current_setting('server_version_num')::int4, pg_postmaster_start_time()::text",
+            &[],
+        )
         .await?;
     let version_num: i32 = row.get(0);
     let mut settings = Vec::new();
@@ -56,7 +59,14 @@ pub async fn report(
         }
         let in_force = asked.as_ref().is_none_or(|asked| same(&name, asked, &effective, version_num));
         let (server_default, source) = (row.get(2), row.get(3));
-        settings.push(EffectiveSetting { name, requested: asked, effective, server_default, source, in_force });
+        settings.push(EffectiveSetting {
+            name,
+            requested: asked,
+            effective,
+            server_default,
+            source,
+            in_force,
+        });
     }
     for (name, value) in requested {
         if !settings.iter().any(|setting| &setting.name == name) {

@@ -14,8 +14,8 @@ use bytes::{Bytes, BytesMut};
 use futures_util::SinkExt;
 
 use super::{Task, WorkDone, WorkError, preamble};
-use crate::engine::postgres::{Exchange, Session};
 use crate::engine::postgres::encode::CopyEncoder;
+use crate::engine::postgres::{Exchange, Session};
 use crate::model::{Copy, CopySource};
 
 /// One client of a COPY load.
