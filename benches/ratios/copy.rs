@@ -115,7 +115,7 @@ impl Bench {
         let load = Load { method: LoadMethod::Copy(copy), ..self.load.clone() };
         let progress = Progress::new(1);
         let exchange = self.instance.exchange.as_ref();
-        let clients =
+        let (clients, _) =
             load::prepare(&self.instance.endpoint, exchange, &self.table, &load, &progress).await.unwrap();
         let client = clients.into_iter().next().unwrap();
         let cpu = cpu_seconds(UsageWho::RUSAGE_SELF);
@@ -166,6 +166,7 @@ fn write_rows(table: &Table) -> tempfile::NamedTempFile {
     file
 }
 
+#[expect(clippy::cast_precision_loss, reason = "seconds of CPU time are far below 2^52")]
 fn cpu_seconds(who: UsageWho) -> f64 {
     let usage = getrusage(who).unwrap();
     let seconds = |time: TimeVal| time.tv_sec() as f64 + time.tv_usec() as f64 / 1e6;

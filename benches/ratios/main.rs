@@ -82,4 +82,4 @@ fn environment() -> loadlab::model::EnvironmentSpec {
     spec.bind(&plan.treatment(0)).unwrap_or_else(|found| panic!("{}", found.render(false))).environment
 }
 
-const PATIENCE: Duration = Duration::from_secs(60);
+const PATIENCE: Duration = Duration::from_mins(1);

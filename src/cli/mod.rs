@@ -11,6 +11,7 @@ mod resume;
 mod run;
 mod schema;
 mod servers;
+mod stopping;
 
 use std::path::PathBuf;
 use std::process::ExitCode;
@@ -93,12 +94,12 @@ pub fn main() -> ExitCode {
 async fn dispatch(command: Command) -> Result<Exit, Failure> {
     match command {
         Command::Run(arguments) => run::run(arguments).await,
-        Command::Check(arguments) => check::check(&arguments),
+        Command::Check(arguments) => Ok(check::check(&arguments)),
         Command::Plan(arguments) => plan::plan(&arguments),
         Command::Report(arguments) => report::report(&arguments),
         Command::Env(command) => env::env(command).await,
         Command::Clean(arguments) => clean::clean(&arguments).await,
-        Command::Schema(arguments) => schema::schema(&arguments),
+        Command::Schema(arguments) => Ok(schema::schema(&arguments)),
         Command::Completions { shell } => {
             let mut out = Vec::new();
             clap_complete::generate(shell, &mut Arguments::command(), "loadlab", &mut out);

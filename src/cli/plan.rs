@@ -54,25 +54,28 @@ pub(super) fn plan(arguments: &PlanArguments) -> Result<Exit, Failure> {
         print_json(&spec, &plan, &totals, arguments.all);
         return Ok(Exit::Done);
     }
-    let mut out = format!("experiment  {}: {}\n", spec.name, spec.question);
-    for factor in &spec.design.factors {
-        let levels: Vec<&str> = factor.levels.iter().map(|level| level.name.as_str()).collect();
-        out += &format!("factor      {}: {}\n", factor.name, levels.join(", "));
-    }
-    out += &format!("treatments  {} ({checked})\n", count(plan.treatments()));
-    out += &format!("blocks      {}\n", blocks(&spec));
-    out += &format!("trials      {}, each on a fresh server\n", count(plan.trials()));
-    out += &format!("servers     {}\n", totals.environments.join(", "));
-    out += &format!("rows        {} loaded over all trials\n", rows(totals.rows));
-    out += &format!("disk        {} for the largest trial (freed after each)\n", bytes(totals.disk));
-    out += &format!(
-        "time        about {} (rough; better known once trials have run)\n",
-        duration(totals.seconds)
-    );
-    out += &format!("order       seed {}, digest {}\n", spec.design.seed, plan.order_digest());
-    print(&out);
+    print(&head(&spec, &plan, &totals, &checked.to_string()));
     list(&spec, &plan, if arguments.all { usize::MAX } else { LISTED });
     Ok(Exit::Done)
+}
+
+/// Everything above the list of trials.
+fn head(spec: &Spec, plan: &Plan, totals: &Totals, checked: &str) -> String {
+    let mut lines = vec![format!("experiment  {}: {}", spec.name, spec.question)];
+    lines.extend(spec.design.factors.iter().map(|factor| {
+        let levels: Vec<&str> = factor.levels.iter().map(|level| level.name.as_str()).collect();
+        format!("factor      {}: {}", factor.name, levels.join(", "))
+    }));
+    lines.push(format!("treatments  {} ({checked})", count(plan.treatments())));
+    lines.push(format!("blocks      {}", blocks(spec)));
+    lines.push(format!("trials      {}, each on a fresh server", count(plan.trials())));
+    lines.push(format!("servers     {}", totals.environments.join(", ")));
+    lines.push(format!("rows        {} loaded over all trials", rows(totals.rows)));
+    lines.push(format!("disk        {} for the largest trial (freed after each)", bytes(totals.disk)));
+    let time = duration(totals.seconds);
+    lines.push(format!("time        about {time} (rough; better known once trials have run)"));
+    lines.push(format!("order       seed {}, digest {}", spec.design.seed, plan.order_digest()));
+    lines.join("\n") + "\n"
 }
 
 #[expect(clippy::cast_possible_truncation, clippy::cast_sign_loss, reason = "shown only, and not negative")]

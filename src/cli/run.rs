@@ -1,5 +1,6 @@
 //! `loadlab run FILE`: check, plan, servers, trials, Parquet, table.
 
+use std::cell::Cell;
 use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
@@ -12,6 +13,7 @@ use super::failure::{Exit, Failure};
 use super::options::{self, ServerOptions, SpecOptions};
 use super::resume::{reopen, resumed};
 use super::servers::Servers;
+use super::stopping::Stopping;
 use super::{plan, print, say};
 use crate::compare;
 use crate::environment::choose::On;
@@ -147,19 +149,15 @@ impl<'a> Session<'a> {
             reaper.finish(&ledger);
             return Err(failure);
         }
-        let folder = match folder {
-            Some(folder) => folder,
-            None => {
-                std::fs::create_dir_all(&arguments.results).map_err(|error| {
-                    Failure::environment(format!(
-                        "error: cannot create {}: {error}",
-                        arguments.results.display()
-                    ))
-                })?;
-                RunFolder::create(&arguments.results, &manifest(&arguments, spec, plan, &servers, run))?
-            }
+        let mut folder = if let Some(folder) = folder {
+            folder
+        } else {
+            std::fs::create_dir_all(&arguments.results).map_err(|error| {
+                let results = arguments.results.display();
+                Failure::environment(format!("error: cannot create {results}: {error}"))
+            })?;
+            RunFolder::create(&arguments.results, &manifest(&arguments, spec, plan, &servers, run))?
         };
-        let mut folder = folder;
         let todo = todo(plan, &mut folder)?;
         let json = arguments.format == "json";
         let estimated_seconds = totals.seconds;
@@ -196,13 +194,26 @@ impl<'a> Session<'a> {
         };
         let mut progress = Progress::new(size);
         let run_id = self.folder.manifest().run.clone();
+        let mut stopping = Stopping::new(&self.spec.design, self.plan.treatments(), self.folder.records()?);
+        let stop = Cell::new(stopping.enough().is_some());
         let (spec, servers, folder) = (self.spec, &mut self.servers, &mut self.folder);
         let todo = std::mem::take(&mut self.todo);
         let tally = run::run(
             &run_id,
-            todo.into_iter(),
+            todo.into_iter().take_while(|_| !stop.get()),
             async |trial: &PlannedTrial| prepare(spec, servers, trial).await,
-            |event| store(folder, &mut progress, event),
+            |event| {
+                store(folder, &mut progress, &event)?;
+                if let Event::Finished(record) = event {
+                    stopping.add(record);
+                    if let Some(why) = stopping.enough() {
+                        folder.note(&why)?;
+                        progress.note(&format!("the run ends here: {why}"));
+                        stop.set(true);
+                    }
+                }
+                Ok(())
+            },
             cancel,
         )
         .await;
@@ -271,10 +282,10 @@ async fn prepare(spec: &Spec, servers: &mut Servers, trial: &PlannedTrial) -> Re
 }
 
 /// Stores an event before anything else happens, then shows it.
-fn store(folder: &mut RunFolder, progress: &mut Progress, event: Event<'_>) -> Result<(), Failure> {
+fn store(folder: &mut RunFolder, progress: &mut Progress, event: &Event<'_>) -> Result<(), Failure> {
     match event {
         Event::Started { trial, attempt, label } => {
-            folder.started(trial, attempt)?;
+            folder.started(trial, *attempt)?;
             progress.trial_started(trial.number + 1, label);
         }
         Event::Finished(record) => {

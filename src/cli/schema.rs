@@ -2,7 +2,7 @@
 
 use clap::Args;
 
-use super::failure::{Exit, Failure};
+use super::failure::Exit;
 use super::print;
 use crate::spec::{environment_schema, experiment_schema};
 
@@ -14,8 +14,8 @@ pub(super) struct SchemaArguments {
     kind: String,
 }
 
-pub(super) fn schema(arguments: &SchemaArguments) -> Result<Exit, Failure> {
+pub(super) fn schema(arguments: &SchemaArguments) -> Exit {
     let schema = if arguments.kind == "environment" { environment_schema() } else { experiment_schema() };
     print(&format!("{schema:#}\n"));
-    Ok(Exit::Done)
+    Exit::Done
 }

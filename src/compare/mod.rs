@@ -3,7 +3,9 @@
 
 mod contrast;
 mod observations;
+mod stopping;
 mod summary;
 
 pub use contrast::{Contrast, FactorContrast, Reading, Within};
+pub use stopping::enough;
 pub use summary::{Cell, MIN_BLOCKS, Metric, StepSummary, Summary, summarise};

@@ -126,7 +126,7 @@ pub struct ServerFacts {
     /// CPUs of the client, if limited.
     #[serde(default)]
     pub client_cpuset: Option<String>,
-    /// False when fsync, full_page_writes or synchronous_commit is off, or the storage is memory.
+    /// False when `fsync`, `full_page_writes` or `synchronous_commit` is off, or the storage is memory.
     pub durable: bool,
 }
 

@@ -95,7 +95,7 @@ pub struct Copy {
     pub same_transaction: SameTransaction,
     /// Rows per transaction; `None`: one transaction per client.
     pub rows_per_commit: Option<u64>,
-    /// Bytes of one CopyData message.
+    /// Bytes of one `CopyData` message.
     pub chunk_bytes: u32,
     /// CSV only: send and declare a header line.
     pub header: bool,

@@ -1,5 +1,6 @@
 //! Rows so far, by client, at intervals: the time series of a step.
 
+use std::sync::{Arc, Mutex};
 use std::time::{Duration, Instant};
 
 use tokio::task::JoinHandle;
@@ -12,18 +13,21 @@ const INTERVAL: Duration = Duration::from_millis(250);
 /// Points kept per step.
 const MOST: usize = 480;
 
+/// Seconds since the start, and rows by client.
+type Points = Arc<Mutex<Vec<(f64, Vec<u64>)>>>;
+
 /// Samples the progress of a step until it is finished.
 pub(super) struct Sampler {
     task: JoinHandle<()>,
-    points: std::sync::Arc<std::sync::Mutex<Vec<(f64, Vec<u64>)>>>,
+    points: Points,
     progress: Progress,
     start: Instant,
 }
 
 impl Sampler {
     pub(super) fn start(progress: &Progress, start: Instant) -> Self {
-        let points = std::sync::Arc::new(std::sync::Mutex::new(Vec::new()));
-        let task = tokio::spawn(sample(progress.clone(), start, std::sync::Arc::clone(&points)));
+        let points = Points::default();
+        let task = tokio::spawn(sample(progress.clone(), start, Arc::clone(&points)));
         Self { task, points, progress: progress.clone(), start }
     }
 
@@ -52,11 +56,7 @@ impl Drop for Sampler {
     }
 }
 
-async fn sample(
-    progress: Progress,
-    start: Instant,
-    points: std::sync::Arc<std::sync::Mutex<Vec<(f64, Vec<u64>)>>>,
-) {
+async fn sample(progress: Progress, start: Instant, points: Points) {
     let mut interval = INTERVAL;
     loop {
         tokio::time::sleep(interval).await;

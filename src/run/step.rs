@@ -1,7 +1,7 @@
 //! One step: counters before, clock, work, clock, counters after. The runner owns the clock.
 
 use std::sync::Arc;
-use std::time::Instant;
+use std::time::{Duration, Instant};
 
 use tokio::task::JoinSet;
 
@@ -130,9 +130,9 @@ async fn run_load(
     let progress = Progress::new(load.clients);
     let start = Instant::now();
     let instance = stage.instance;
-    let clients =
+    let (clients, connecting) =
         load::prepare(&instance.endpoint, instance.exchange.as_ref(), table, load, &progress).await?;
-    taken.measurement.spans.prepare = Some(start.elapsed().as_secs_f64());
+    set_up(&mut taken.measurement, start.elapsed(), connecting);
     stage.checkpoint().await?;
     let before = stage.before().await?;
 
@@ -160,6 +160,12 @@ async fn run_load(
         taken.verify_later = Some(load.table);
         Ok(())
     }
+}
+
+/// The spans before the clock: connecting, and all else that was made ready.
+fn set_up(measurement: &mut Measurement, all: Duration, connecting: Duration) {
+    measurement.spans.connect = Some(connecting.as_secs_f64());
+    measurement.spans.prepare = Some(all.saturating_sub(connecting).as_secs_f64());
 }
 
 /// The end points after the commit, each a span of its own. Returns how many CHECKPOINTs that took.
@@ -198,8 +204,8 @@ async fn run_read(
         verify::stored_content(&stage.owner.client, table).await?;
     }
     let start = Instant::now();
-    let clients = read::prepare(&stage.instance.endpoint, table, read, &progress).await?;
-    taken.measurement.spans.prepare = Some(start.elapsed().as_secs_f64());
+    let (clients, connecting) = read::prepare(&stage.instance.endpoint, table, read, &progress).await?;
+    set_up(&mut taken.measurement, start.elapsed(), connecting);
     let before = stage.before().await?;
 
     let start = Instant::now();

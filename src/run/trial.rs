@@ -14,7 +14,7 @@ use crate::environment::{EnvironmentError, Instance, Launch};
 use crate::model::{Guard, Outcome, PlannedTrial, ServerFacts, Storage, TrialRecord};
 
 /// Longest time for launching or removing a server; providers have shorter deadlines of their own.
-const PROVIDER_DEADLINE: Duration = Duration::from_secs(180);
+const PROVIDER_DEADLINE: Duration = Duration::from_mins(3);
 
 /// Longest time for an answer that needs no work: a server that hangs must not hang the run.
 const ANSWER_DEADLINE: Duration = Duration::from_secs(30);
@@ -198,7 +198,7 @@ async fn conclude_step(
         Ok(Err(error)) => {
             failed(instance, &error, record).await;
             taken.measurement.outcome = Some(record.outcome);
-            taken.measurement.error = record.error.clone();
+            taken.measurement.error.clone_from(&record.error);
             record.error =
                 record.error.take().map(|error| format!("step {}: {error}", taken.measurement.step));
             false

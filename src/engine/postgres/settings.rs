@@ -16,7 +16,7 @@ pub struct ServerReport {
     pub postmaster_start: String,
     /// Settings that were asked for, or whose value is not the built-in default.
     pub settings: Vec<EffectiveSetting>,
-    /// False when fsync, full_page_writes or synchronous_commit is off.
+    /// False when `fsync`, `full_page_writes` or `synchronous_commit` is off.
     pub durable: bool,
 }
 

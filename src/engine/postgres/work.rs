@@ -48,6 +48,9 @@ impl Latencies {
     }
 
     /// Adds all values of another.
+    ///
+    /// # Panics
+    /// Never: all histograms have the same bounds.
     pub fn merge(&mut self, other: &Self) {
         self.0.add(&other.0).expect("both have the same bounds");
     }

@@ -1,6 +1,6 @@
 //! COPY FROM: generated rows from the client in large chunks, or a file on the server.
 //!
-//! Every COPY runs inside BEGIN ... COMMIT: the driver's `finish` stops at CommandComplete and would call
+//! Every COPY runs inside BEGIN ... COMMIT: the driver's `finish` stops at `CommandComplete` and would call
 //! an autocommitted COPY done that fails at its commit.
 
 use std::io::Write;
@@ -58,9 +58,9 @@ impl Copier {
         let mut parts = Vec::new();
         let mut next = start;
         while next < end || parts.is_empty() {
-            let stop = end.min(next.saturating_add(step));
-            parts.push(next..stop);
-            next = stop;
+            let until = end.min(next.saturating_add(step));
+            parts.push(next..until);
+            next = until;
         }
         parts
     }
@@ -114,8 +114,8 @@ impl Copier {
             }
             let start = Instant::now();
             match self.files.get(index) {
-                Some(file) => self.from_server(file, &mut done).await?,
-                None => self.from_client(rows, &mut done).await?,
+                Some(file) => self.load_file(file, &mut done).await?,
+                None => self.stream_rows(rows, &mut done).await?,
             }
             done.batches.add(start.elapsed());
             let start = Instant::now();
@@ -125,7 +125,7 @@ impl Copier {
         Ok(done)
     }
 
-    async fn from_server(&self, file: &ServerFile, done: &mut WorkDone) -> Result<(), WorkError> {
+    async fn load_file(&self, file: &ServerFile, done: &mut WorkDone) -> Result<(), WorkError> {
         let path = format!("'{}'", file.server_path.replace('\'', "''"));
         // A count that differs is no error here: the verification after the COMMIT can tell which rows are missing.
         done.rows += self.session.client.execute(&self.statement(&path), &[]).await?;
@@ -134,7 +134,7 @@ impl Copier {
         Ok(())
     }
 
-    async fn from_client(&self, rows: Range<u64>, done: &mut WorkDone) -> Result<(), WorkError> {
+    async fn stream_rows(&self, rows: Range<u64>, done: &mut WorkDone) -> Result<(), WorkError> {
         let expected = rows.end - rows.start;
         let sink = self.session.client.copy_in::<_, Bytes>(&self.statement("STDIN")).await?;
         let mut sink = std::pin::pin!(sink);

@@ -8,6 +8,7 @@ mod insert;
 
 use std::ops::Range;
 use std::sync::Arc;
+use std::time::{Duration, Instant};
 
 use super::encode::StreamError;
 use super::work::{Progress, WorkDone};
@@ -121,17 +122,19 @@ impl LoadClient {
     }
 }
 
-/// Connects and prepares all clients of a load. Client `i` of `n` feeds table copy `i % copies`.
+/// Connects and prepares all clients of a load. Client `i` of `n` feeds table copy `i % copies`. Also gives the
+/// time that connecting took, over all clients.
 pub async fn prepare(
     endpoint: &Endpoint,
     exchange: Option<&Exchange>,
     table: &Arc<Table>,
     load: &Load,
     progress: &Progress,
-) -> Result<Vec<LoadClient>, WorkError> {
+) -> Result<(Vec<LoadClient>, Duration), WorkError> {
     let generator = Arc::new(TableGenerator::new(table)?);
     let copies = table.copies.len() as u64;
     let mut clients = Vec::with_capacity(load.clients as usize);
+    let mut connecting = Duration::ZERO;
     for client in 0..load.clients {
         let copy = u64::from(client) % copies;
         // Clients of this copy: copy, copy + copies, copy + 2 * copies, ...
@@ -140,31 +143,40 @@ pub async fn prepare(
         let task = Task {
             client,
             table: Arc::clone(table),
-            copy: usize::try_from(copy).expect("there are few copies"),
+            copy: usize::try_from(copy).unwrap_or(usize::MAX),
             rows,
             generator: Arc::clone(&generator),
             progress: progress.clone(),
         };
-        clients.push(prepare_one(endpoint, exchange, task, &load.method).await?);
+        let (session, span) = connect(endpoint, &load.method).await?;
+        connecting += span;
+        clients.push(prepare_one(session, exchange, task, &load.method).await?);
     }
-    Ok(clients)
+    Ok((clients, connecting))
+}
+
+async fn connect(endpoint: &Endpoint, method: &LoadMethod) -> Result<(Session, Duration), WorkError> {
+    let start = Instant::now();
+    // Only the superuser may read files of the server.
+    let role = match method {
+        LoadMethod::Copy(knobs) if knobs.source == CopySource::Server => Role::Admin,
+        _ => Role::Owner,
+    };
+    let session = Session::open_as(endpoint, role, WORKER).await?;
+    Ok((session, start.elapsed()))
 }
 
 async fn prepare_one(
-    endpoint: &Endpoint,
+    session: Session,
     exchange: Option<&Exchange>,
     task: Task,
     method: &LoadMethod,
 ) -> Result<LoadClient, WorkError> {
     match method {
         LoadMethod::Insert(knobs) => {
-            let session = Session::open_as(endpoint, Role::Owner, WORKER).await?;
             Ok(LoadClient::Insert(Box::new(insert::Inserter::prepare(session, task, knobs.clone()).await?)))
         }
         LoadMethod::Copy(knobs) => {
-            // Only the superuser may read files of the server.
-            let role = if knobs.source == CopySource::Server { Role::Admin } else { Role::Owner };
-            let session = Session::open_as(endpoint, role, WORKER).await?;
             Ok(LoadClient::Copy(Box::new(copy::Copier::prepare(session, exchange, task, knobs.clone())?)))
         }
     }

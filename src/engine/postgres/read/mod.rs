@@ -4,7 +4,7 @@ mod copy_out;
 mod select;
 
 use std::sync::Arc;
-use std::time::Instant;
+use std::time::{Duration, Instant};
 
 use super::load::WorkError;
 use super::work::{Progress, WorkDone};
@@ -42,17 +42,20 @@ impl ReadClient {
 }
 
 /// Connects all clients of a read. Client `i` of `n` reads table copy `i % copies`, and of that a
-/// contiguous share of its pages.
+/// contiguous share of its pages. Also gives the time that connecting took, over all clients.
 pub async fn prepare(
     endpoint: &Endpoint,
     table: &Arc<Table>,
     read: &Read,
     progress: &Progress,
-) -> Result<Vec<ReadClient>, WorkError> {
+) -> Result<(Vec<ReadClient>, Duration), WorkError> {
     let copies = u32::try_from(table.copies.len()).unwrap_or(u32::MAX);
     let mut clients = Vec::with_capacity(read.clients as usize);
+    let mut connecting = Duration::ZERO;
     for client in 0..read.clients {
+        let start = Instant::now();
         let session = Session::open_as(endpoint, Role::Owner, WORKER).await?;
+        connecting += start.elapsed();
         // A scan that starts where another left off would return other rows first.
         session.client.batch_execute("SET synchronize_seqscans = off").await?;
         let copy = client % copies;
@@ -64,7 +67,7 @@ pub async fn prepare(
         let task = Task { client, decode: read.decode, progress: progress.clone() };
         clients.push(ReadClient { session, task, sql, method: read.method.clone() });
     }
-    Ok(clients)
+    Ok((clients, connecting))
 }
 
 /// ` WHERE ctid ...` for one of several clients; nothing when there is only one.

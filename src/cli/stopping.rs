@@ -1,0 +1,40 @@
+//! Ends a run by the rule its design declares (`blocks: {min, max, until, budget}`), after whole blocks.
+
+use crate::compare::{enough, summarise};
+use crate::model::{Design, TrialRecord};
+
+/// Watches finished trials of a design that may end early.
+pub(super) struct Stopping<'a> {
+    design: &'a Design,
+    treatments: u64,
+    /// Kept only where the design has such a rule.
+    records: Option<Vec<TrialRecord>>,
+}
+
+impl<'a> Stopping<'a> {
+    /// `finished`: trials of an earlier start of the same run.
+    pub(super) fn new(design: &'a Design, treatments: u64, finished: Vec<TrialRecord>) -> Self {
+        let rule = design.blocks.max > design.blocks.min;
+        Self { design, treatments, records: rule.then_some(finished) }
+    }
+
+    /// Adds a finished trial.
+    pub(super) fn add(&mut self, record: &TrialRecord) {
+        if let Some(records) = &mut self.records {
+            // Time series play no part in the rule.
+            records.push(TrialRecord { samples: Vec::new(), ..record.clone() });
+        }
+    }
+
+    /// Why the run ends here, if it does.
+    pub(super) fn enough(&self) -> Option<String> {
+        let records = self.records.as_ref()?;
+        let done = records.len() as u64;
+        if done == 0 || !done.is_multiple_of(self.treatments) {
+            return None;
+        }
+        let blocks = u32::try_from(done / self.treatments).ok()?;
+        let seconds = records.iter().map(|record| record.seconds).sum();
+        enough(&self.design.blocks, blocks, &summarise(records, self.design), seconds)
+    }
+}
