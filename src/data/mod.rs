@@ -22,5 +22,5 @@ mod value;
 pub use calendar::{DATE_INFINITY, TIMESTAMP_INFINITY, write_date, write_timestamp};
 pub use content::{Content, row_hash, share, share_of};
 pub use json::write_uuid;
-pub use table::{ColumnGenerator, DataError, TableGenerator};
+pub use table::{ColumnGenerator, DataError, Plain, TableGenerator};
 pub use value::{ArrayValue, Scratch, Value};

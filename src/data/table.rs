@@ -2,10 +2,10 @@
 
 use thiserror::Error;
 
-use crate::model::{Column, ColumnType, Table};
+use crate::model::{Column, ColumnType, Table, TemplatePart};
 
 use super::compile::{Place, compile};
-use super::maker::Maker;
+use super::maker::{Maker, Target, Whole};
 use super::random::Stream;
 use super::value::{Scratch, Value};
 
@@ -88,6 +88,22 @@ pub struct ColumnGenerator {
     maker: Maker,
 }
 
+/// A value that follows plainly from the row number, so that an encoder can go from one row to the next.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Plain<'a> {
+    /// An integer of `width` bytes: `start + row * step`.
+    Number {
+        /// 2, 4 or 8.
+        width: usize,
+        /// Value of row 0.
+        start: i64,
+        /// Added for every row.
+        step: i64,
+    },
+    /// Pieces of text; `None` is the row number in decimal.
+    Text(Vec<Option<&'a str>>),
+}
+
 /// Which rows are NULL.
 #[derive(Debug, Clone, Copy)]
 enum Nulls {
@@ -133,6 +149,34 @@ impl ColumnGenerator {
         match (&self.maker, self.nulls) {
             (_, Nulls::All) => Some(Value::Null),
             (Maker::Constant(value), Nulls::None) => Some(value.borrow()),
+            _ => None,
+        }
+    }
+
+    /// How the value follows from the row number, when it does so plainly.
+    pub fn plain(&self) -> Option<Plain<'_>> {
+        if !matches!(self.nulls, Nulls::None) {
+            return None;
+        }
+        match &self.maker {
+            Maker::Whole(Whole::Sequence { start, step }, Target::Int { .. }) => {
+                let width = match self.kind {
+                    ColumnType::Int2 => 2,
+                    ColumnType::Int4 => 4,
+                    ColumnType::Int8 => 8,
+                    _ => return None,
+                };
+                let (start, step) = (i64::try_from(*start).ok()?, i64::try_from(*step).ok()?);
+                Some(Plain::Number { width, start, step })
+            }
+            Maker::Template { parts, width: None } => {
+                let pieces = parts.iter().map(|part| match part {
+                    TemplatePart::Text(text) => Some(Some(text.as_str())),
+                    TemplatePart::Row { divide: 1, modulo: 0, multiply: 1, add: 0, pad: 0 } => Some(None),
+                    TemplatePart::Row { .. } => None,
+                });
+                pieces.collect::<Option<Vec<_>>>().map(Plain::Text)
+            }
             _ => None,
         }
     }

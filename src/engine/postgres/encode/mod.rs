@@ -10,6 +10,7 @@ mod csv;
 mod difference;
 mod field;
 mod ident;
+mod image;
 mod layout;
 mod literal;
 mod parameters;
