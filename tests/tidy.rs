@@ -53,6 +53,7 @@ const HOMES: &[(&str, &[&str])] = &[
     ("sha2", &["environment/", "plan/", "spec/"]),
     ("sqlparser", &["spec/ddl/"]),
     ("statrs", &["stats/"]),
+    ("signal_hook", &["cli/"]),
     ("strsim", &["spec/"]),
     ("tempfile", &["environment/", "store/"]),
     ("testcontainers", &["environment/container/"]),

@@ -10,6 +10,7 @@ use jiff::Timestamp;
 use tokio::sync::watch;
 
 use super::failure::{Exit, Failure};
+use super::interrupt;
 use super::options::{self, ServerOptions, SpecOptions};
 use super::resume::{reopen, resumed};
 use super::servers::Servers;
@@ -79,7 +80,7 @@ pub(super) async fn run(mut arguments: RunArguments) -> Result<Exit, Failure> {
         None => None,
     };
     writable(&arguments.results)?;
-    let mut cancel = watch_signals();
+    let mut cancel = interrupt::watch()?;
     let session = tokio::select! {
         session = Session::open(arguments, &spec, &plan, folder) => session?,
         Ok(_) = cancel.wait_for(|asked| *asked) => {
@@ -368,30 +369,4 @@ fn manifest(
         started_at: Timestamp::now(),
         ended_at: None,
     }
-}
-
-/// The first SIGINT or SIGTERM ends the trial in flight and the run; the second ends the program at once
-/// (the reaper then removes what is left).
-fn watch_signals() -> watch::Receiver<bool> {
-    let (asked, cancel) = watch::channel(false);
-    tokio::spawn(async move {
-        let mut terminate = match tokio::signal::unix::signal(tokio::signal::unix::SignalKind::terminate()) {
-            Ok(signal) => signal,
-            Err(error) => return say(&format!("note: SIGTERM is not handled: {error}")),
-        };
-        for count in 0..2 {
-            tokio::select! {
-                _ = tokio::signal::ctrl_c() => {}
-                _ = terminate.recv() => {}
-            }
-            if count == 0 {
-                say("\nending: what is in flight is given up and its server removed (again to end at once)");
-                asked.send_replace(true);
-            }
-        }
-        say("ended at once; complete the run with --resume");
-        #[expect(clippy::exit, reason = "the user asked twice; the reaper cleans up")]
-        std::process::exit(130);
-    });
-    cancel
 }

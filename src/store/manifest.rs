@@ -98,7 +98,7 @@ pub struct EnvironmentChoice {
 }
 
 /// A run id: UTC time, so that names sort by age, and a random part, because clocks jump and runs may start together.
-/// `20170608-101530-3f9a2c`.
+/// `20170608-101530-123-3f9a2c`, milliseconds in the middle: runs of one second sort as well.
 ///
 /// # Panics
 /// When the operating system has no source of random bytes.
@@ -107,7 +107,8 @@ pub fn new_run_id(now: Timestamp) -> String {
     let mut random = [0_u8; 3];
     getrandom::fill(&mut random).expect("the operating system gives random bytes");
     let [a, b, c] = random;
-    format!("{}-{a:02x}{b:02x}{c:02x}", now.strftime("%Y%m%d-%H%M%S"))
+    let time = now.strftime("%Y%m%d-%H%M%S");
+    format!("{time}-{:03}-{a:02x}{b:02x}{c:02x}", now.subsec_millisecond())
 }
 
 /// Refuses names that would not be one plain folder name everywhere.
@@ -130,7 +131,7 @@ mod tests {
         let late = new_run_id("2026-01-02T00:00:00.9Z".parse().unwrap());
         assert!(early.starts_with("20170608-101530-") && early < late);
         check_name("run", &early).unwrap();
-        assert_eq!(early.len(), 22);
+        assert_eq!(early.len(), 26);
     }
 
     #[test]
