@@ -34,11 +34,15 @@ pub(super) fn report(arguments: &ReportArguments) -> Result<Exit, Failure> {
     for complaint in run.journal.complaints() {
         super::say(&format!("note: {complaint}"));
     }
-    let summary = compare::summarise(&run.journal.records(), &run.manifest.design);
+    let records = run.journal.records();
+    let summary = compare::summarise(&records, &run.manifest.design);
+    let heading = report::heading(&run.manifest, &records);
     print(&match arguments.format.as_str() {
         "markdown" => report::markdown(&summary, &run.manifest),
-        "json" => format!("{:#}\n", report::json(&summary)),
-        _ => report::table(&summary, options::width()),
+        "json" => {
+            format!("{:#}\n", serde_json::json!({"heading": heading, "summary": report::json(&summary)}))
+        }
+        _ => format!("{}\n\n{}", heading.join("\n"), report::table(&summary, options::width())),
     });
     Ok(Exit::Done)
 }
@@ -48,7 +52,18 @@ pub(super) fn find(run: Option<&Path>, results: &Path) -> Result<PathBuf, Failur
     if let Some(path) = run.filter(|path| path.join("run.json").is_file()) {
         return Ok(path.to_owned());
     }
-    let name = run.map(|path| path.to_string_lossy().into_owned());
+    // The folder of an experiment means its newest run.
+    let folder = run.filter(|path| path.is_dir()).and_then(|path| path.file_name().zip(path.parent()));
+    let (name, results) = match folder {
+        Some((name, parent)) => (Some(name.to_string_lossy().into_owned()), parent),
+        None => (run.map(|path| path.to_string_lossy().into_owned()), results),
+    };
+    if name.as_deref().is_some_and(|name| name.contains('/')) {
+        let path = name.unwrap_or_default();
+        return Err(Failure::wrong(format!(
+            "error: {path} is no folder of a run or an experiment's results"
+        )));
+    }
     newest_run(results, name.as_deref())?.ok_or_else(|| {
         let what = name.map_or_else(|| "a run".to_owned(), |name| format!("a run of {name}"));
         Failure::wrong(format!(

@@ -170,18 +170,27 @@ impl<'a> Session<'a> {
         for choice in &self.servers.chosen {
             say(&format!("{}: {}", choice.environment, choice.why));
         }
+        let complete = self.todo.is_empty() && self.folder.manifest().ended_at.is_some();
+        if complete {
+            say("every trial of this run is done already; nothing is left to resume");
+        }
         let ended = self.trials(cancel).await;
-        self.folder.update_manifest(|manifest| manifest.ended_at = Some(Timestamp::now()))?;
+        if !complete {
+            self.folder.update_manifest(|manifest| manifest.ended_at = Some(Timestamp::now()))?;
+        }
         self.folder.write_parquet()?;
         self.reaper.finish(&self.ledger);
         let tally = ended?;
-        let summary = compare::summarise(&self.folder.records()?, &self.spec.design);
+        let records = self.folder.records()?;
+        let summary = compare::summarise(&records, &self.spec.design);
+        let heading = report::heading(self.folder.manifest(), &records);
         if self.json {
             let summary = report::json(&summary);
-            print(&format!("{:#}\n", serde_json::json!({"results": path, "summary": summary})));
+            let json = serde_json::json!({"results": path, "heading": heading, "summary": summary});
+            print(&format!("{json:#}\n"));
         } else {
-            print(&format!("\n{}\n", report::table(&summary, options::width())));
-            print(&format!("results: {path}\n"));
+            let table = report::table(&summary, options::width());
+            print(&format!("\n{}\n\n{table}\nresults: {path}\n", heading.join("\n")));
         }
         Ok(exit(tally, &path))
     }

@@ -67,7 +67,14 @@ mod tests {
             cells: vec![],
             contrasts: vec![factor],
         };
-        Summary { factors: vec![], blocks: 6, trials: 12, not_ok: BTreeMap::new(), steps: vec![step] }
+        Summary {
+            factors: vec![],
+            blocks: 6,
+            trials: 12,
+            not_ok: BTreeMap::new(),
+            errors: vec![],
+            steps: vec![step],
+        }
     }
 
     fn rule(until: Option<f64>, budget: Option<u64>) -> Blocks {

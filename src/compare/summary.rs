@@ -26,6 +26,9 @@ pub struct Summary {
     pub not_ok: BTreeMap<String, usize>,
     /// In the order in which steps run.
     pub steps: Vec<StepSummary>,
+    /// Why trials did not end well.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub errors: Vec<TrialErrors>,
 }
 
 /// One step over all treatments.
@@ -43,6 +46,17 @@ pub struct StepSummary {
     pub cells: Vec<Cell>,
     /// Effects of the factors.
     pub contrasts: Vec<FactorContrast>,
+}
+
+/// Trials that ended with the same error.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct TrialErrors {
+    /// First line of the error.
+    pub error: String,
+    /// How many trials ended with it.
+    pub trials: usize,
+    /// Treatment of the first of them.
+    pub treatment: String,
 }
 
 /// The headline metric of a step.
@@ -104,12 +118,32 @@ pub fn summarise(records: &[TrialRecord], design: &Design) -> Summary {
         *not_ok.entry(record.outcome.name().to_owned()).or_default() += 1;
     }
     Summary {
+        errors: errors(&records),
         factors: design.factors.iter().map(|factor| factor.name.clone()).collect(),
         blocks: records.iter().map(|record| record.trial.block).collect::<BTreeSet<_>>().len(),
         trials: records.len(),
         not_ok,
         steps: step_names(&records).iter().map(|step| step_summary(&records, design, step)).collect(),
     }
+}
+
+/// Errors of trials that did not end well: the first line of each kind with how many trials ended so.
+fn errors(records: &[TrialRecord]) -> Vec<TrialErrors> {
+    let mut kinds: Vec<TrialErrors> = Vec::new();
+    for record in records.iter().filter(|record| record.outcome != Outcome::Ok) {
+        let error =
+            record.error.as_deref().and_then(|text| text.lines().next()).unwrap_or("no reason is known");
+        if let Some(kind) = kinds.iter_mut().find(|kind| kind.error == error) {
+            kind.trials += 1;
+        } else {
+            kinds.push(TrialErrors {
+                error: error.to_owned(),
+                trials: 1,
+                treatment: record.treatment.clone(),
+            });
+        }
+    }
+    kinds
 }
 
 /// Names of steps by place, then name: treatments may have different steps.

@@ -128,7 +128,7 @@ impl Found {
             reason,
             remedy: format!(
                 "`loadlab env install {}` fetches one into loadlab's cache; or install the system's \
-                 package, or name a folder in the environment file (`local: {{binaries: FOLDER}}`)",
+                 package, or name a folder in the environment file (`binaries: FOLDER`)",
                 versions.max
             ),
         }

@@ -2,6 +2,7 @@
 //!
 //! `layout` decides what is said, once; `terminal` and `markdown` only draw it.
 
+mod heading;
 mod layout;
 mod markdown;
 mod notes;
@@ -9,6 +10,7 @@ mod numbers;
 mod progress;
 mod terminal;
 
+pub use heading::heading;
 pub use markdown::markdown;
 pub use progress::{FinishedTrial, PlanSize, Progress};
 pub use terminal::table;

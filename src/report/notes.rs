@@ -2,9 +2,13 @@
 
 use crate::compare::{MIN_BLOCKS, Metric, StepSummary, Summary};
 
+/// Kinds of errors told below a table.
+const ERRORS_SHOWN: usize = 3;
+
 /// Sentences below the tables.
 pub(super) fn notes(summary: &Summary, steps: &[&StepSummary], left_out: &[&str]) -> Vec<String> {
     let mut notes = vec![counts(summary)];
+    notes.extend(errors(summary));
     if steps.is_empty() {
         notes.push("No step was measured.".to_owned());
         return notes;
@@ -39,6 +43,24 @@ fn counts(summary: &Summary) -> String {
     let not_ok =
         if not_ok.is_empty() { "all ok".to_owned() } else { format!("not ok: {}", not_ok.join(", ")) };
     format!("{} in {}; {not_ok}.", plural(summary.trials, "trial"), plural(summary.blocks, "block"))
+}
+
+/// The commonest kinds of errors in words.
+fn errors(summary: &Summary) -> Vec<String> {
+    let mut kinds: Vec<_> = summary.errors.iter().collect();
+    kinds.sort_by_key(|kind| std::cmp::Reverse(kind.trials));
+    let shown = kinds.iter().take(ERRORS_SHOWN).map(|kind| {
+        let trials = plural(kind.trials, "trial");
+        format!("{trials}, such as {}: {}", kind.treatment, kind.error)
+    });
+    let mut notes: Vec<String> = shown.collect();
+    if kinds.len() > ERRORS_SHOWN {
+        notes.push(format!(
+            "{} more kinds of errors: see trial_error in measurements.parquet.",
+            kinds.len() - ERRORS_SHOWN
+        ));
+    }
+    notes
 }
 
 fn end_points(steps: &[&StepSummary]) -> Option<String> {

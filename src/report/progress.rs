@@ -102,7 +102,11 @@ impl Progress {
             self.estimate.plan.trials,
             trial.treatment,
             if headline.is_empty() { "ok".to_owned() } else { headline.join(", ") },
-            duration(trial.seconds)
+            if trial.seconds < 9.95 {
+                super::numbers::seconds(trial.seconds)
+            } else {
+                duration(trial.seconds)
+            }
         );
         match &self.out {
             Output::Bar(bar) => {

@@ -1,6 +1,10 @@
 //! Every treatment, bound and checked before the first server starts.
 
-use crate::model::{Design, Treatment};
+use std::collections::HashMap;
+
+use sha2::{Digest, Sha256};
+
+use crate::model::{BoundTrial, Design, Treatment};
 use crate::spec::check::{Finding, check_trial};
 use crate::spec::design::{count, treatments};
 use crate::spec::diagnostic::{Diagnostic, Diagnostics};
@@ -48,6 +52,28 @@ impl std::fmt::Display for CheckReport {
     }
 }
 
+/// Treatments by what they do.
+#[derive(Default)]
+struct Alike {
+    seen: HashMap<Vec<u8>, Treatment>,
+    repeated: usize,
+    example: Option<(Treatment, Treatment)>,
+}
+
+impl Alike {
+    fn add(&mut self, treatment: &Treatment, trial: &BoundTrial) {
+        let bytes = serde_json::to_vec(trial).expect("a bound trial is plain data");
+        let digest = Sha256::digest(&bytes).to_vec();
+        match self.seen.get(&digest) {
+            None => drop(self.seen.insert(digest, treatment.clone())),
+            Some(first) => {
+                self.repeated += 1;
+                self.example.get_or_insert_with(|| (first.clone(), treatment.clone()));
+            }
+        }
+    }
+}
+
 impl Spec {
     /// Binds every treatment (above 4,096 of them: each level, and a seeded sample) and applies every rule.
     ///
@@ -62,9 +88,11 @@ impl Spec {
         let exhaustive = treatment_count <= EXHAUSTIVE;
         let chosen: Vec<Treatment> =
             if exhaustive { treatments(&self.design).collect() } else { sample(&self.design) };
+        let mut alike = Alike::default();
         for treatment in &chosen {
-            found.extend_for(treatment, self.check_one(treatment));
+            found.extend_for(treatment, self.check_one(treatment, &mut alike));
         }
+        found.extend(self.tell_alike(&alike));
         found.name_treatments(&self.design, &chosen);
         found.sort(&self.tree.place.source.name);
         if found.has_errors() {
@@ -81,9 +109,28 @@ impl Spec {
         })
     }
 
-    fn check_one(&self, treatment: &Treatment) -> Diagnostics {
+    /// Treatments that do the very same give a comparison that looks like a finding.
+    fn tell_alike(&self, alike: &Alike) -> Diagnostics {
+        let mut found = Diagnostics::default();
+        if let Some((first, second)) = &alike.example {
+            let labels = (self.design.label(first), self.design.label(second));
+            let message = format!(
+                "{} treatment(s) do exactly what another does, such as `{}` and `{}`",
+                alike.repeated, labels.0, labels.1
+            );
+            let place = self.tree.find_place("design.factors").0.first_line();
+            found.push(Diagnostic::new(place, message).warning().hint(
+                "a template that compares a factor with a text that is none of its levels is never true; \
+                 if the same twice is meant (a control), all is well",
+            ));
+        }
+        found
+    }
+
+    fn check_one(&self, treatment: &Treatment, alike: &mut Alike) -> Diagnostics {
         let mut found = Diagnostics::default();
         if let Some(bound) = self.bind_into(treatment, &mut found) {
+            alike.add(treatment, &bound.trial);
             for finding in check_trial(&bound.trial) {
                 found.push(self.place_finding(finding, &bound));
             }

@@ -1,0 +1,66 @@
+//! What stands above the tables: which run this is, how much of it is there, and on which servers.
+
+use std::collections::BTreeSet;
+
+use crate::model::{Backend, TrialRecord};
+use crate::store::RunManifest;
+
+/// Experiment and question, run, trials done of those planned, and the servers that were really used.
+#[must_use]
+pub fn heading(run: &RunManifest, records: &[TrialRecord]) -> Vec<String> {
+    let mut lines = vec![
+        format!("{}: {}", run.experiment, run.question.trim()),
+        format!("run {}: {}", run.run, progress(run, records)),
+    ];
+    lines.extend(servers(records));
+    lines
+}
+
+fn progress(run: &RunManifest, records: &[TrialRecord]) -> String {
+    let (done, planned) = (records.len() as u64, run.trials_planned);
+    let stopped_by_rule = run.design.blocks.max > run.design.blocks.min
+        && done
+            >= run.trials_planned / u64::from(run.design.blocks.max.max(1))
+                * u64::from(run.design.blocks.min);
+    if done >= planned {
+        format!("all {planned} trials")
+    } else if stopped_by_rule && run.ended_at.is_some() {
+        format!("{done} of at most {planned} trials, ended by the rule of its blocks")
+    } else {
+        format!(
+            "{done} of {planned} trials: INCOMPLETE, `loadlab run {} --resume` completes it",
+            run.spec.file
+        )
+    }
+}
+
+fn servers(records: &[TrialRecord]) -> BTreeSet<String> {
+    let servers = records.iter().filter_map(|record| record.server.as_ref());
+    servers
+        .map(|server| {
+            let backend = match server.backend {
+                Backend::Container => "container",
+                Backend::Local => "local",
+                Backend::External => "external",
+            };
+            let version = version(server.version_num);
+            format!("{}: PostgreSQL {version}, {backend} ({})", server.environment, server.identity)
+        })
+        .collect()
+}
+
+/// `15.18` of 150018.
+fn version(number: i32) -> String {
+    format!("{}.{}", number / 10_000, number % 10_000)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn versions_are_read_as_people_write_them() {
+        assert_eq!(version(150_018), "15.18");
+        assert_eq!(version(180_004), "18.4");
+    }
+}
