@@ -227,7 +227,7 @@ fn what_is_wrong_in_the_options_ends_with_2() {
     run_refused(&good(), &["--resume", "../../nowhere"], 2, &["no run of bad to resume"]);
     run_refused(&good(), &["--nonsense"], 2, &["--nonsense"]);
     refused(&lab, &["report", "nowhere"], 2, &["nowhere", "run an experiment first"]);
-    refused(&lab, &["report", "../nowhere"], 3, &["nowhere"]);
+    refused(&lab, &["report", "../nowhere"], 2, &["nowhere", "no folder of a run"]);
 }
 
 /// `check` and `plan` ask no server, so their answers for the experiments of this repository are the same everywhere.

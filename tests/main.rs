@@ -13,6 +13,7 @@ mod server_encode;
 mod server_experiments;
 mod server_external;
 mod server_faults;
+mod server_found;
 mod server_image;
 mod server_install;
 mod server_interrupt;

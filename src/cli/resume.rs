@@ -30,16 +30,27 @@ pub(super) fn resumed(arguments: &mut RunArguments, run: &str) -> Result<PathBuf
         arguments.spec.set = options.set;
         arguments.spec.only = options.only;
     }
-    if arguments.server.on == On::Auto {
+    for choice in &stored.environments {
         // The rest of a run must not land on another backend than its first half.
-        arguments.server.on = match stored.environments.first().map(|choice| choice.backend) {
-            Some(Backend::Container) => On::Container,
-            Some(Backend::Local) => On::Local,
-            Some(Backend::External) => On::External,
-            None => On::Auto,
-        };
+        let on = on(choice.backend);
+        if arguments.server.on != On::Auto && arguments.server.on != on {
+            return Err(Failure::wrong(format!(
+                "error: {} was begun with {} on backend {on}: resume it without --on, or start a new run",
+                path.display(),
+                choice.environment
+            )));
+        }
+        arguments.settled.insert(choice.environment.clone(), on);
     }
     Ok(path)
+}
+
+fn on(backend: Backend) -> On {
+    match backend {
+        Backend::Container => On::Container,
+        Backend::Local => On::Local,
+        Backend::External => On::External,
+    }
 }
 
 /// The folder again, if the plan is still the one it was made for.

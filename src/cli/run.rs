@@ -1,7 +1,7 @@
 //! `loadlab run FILE`: check, plan, servers, trials, Parquet, table.
 
 use std::cell::Cell;
-use std::collections::BTreeSet;
+use std::collections::{BTreeSet, HashMap};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
@@ -17,7 +17,7 @@ use super::servers::Servers;
 use super::stopping::Stopping;
 use super::{plan, print, say};
 use crate::compare;
-use crate::environment::choose::On;
+use crate::environment::choose::{Choice, On};
 use crate::environment::clean::clean;
 use crate::environment::container::ContainerEngine;
 use crate::environment::doctor::{cache_folder, free_space};
@@ -56,6 +56,9 @@ pub(super) struct RunArguments {
     /// Allow a plan of more than 100,000 trials
     #[arg(long)]
     many: bool,
+    /// Backends that the first start of a resumed run took, by environment.
+    #[arg(skip)]
+    pub(super) settled: HashMap<String, On>,
 }
 
 pub(super) async fn run(mut arguments: RunArguments) -> Result<Exit, Failure> {
@@ -144,8 +147,8 @@ impl<'a> Session<'a> {
             Failure::environment(format!("error: cannot find the program itself: {error}"))
         })?;
         let reaper = Reaper::start(&program, &ledger)?;
-        let mut servers =
-            Servers::new(arguments.server.on, arguments.server.offline, cache, Arc::clone(&ledger));
+        let choice = Choice { on: arguments.server.on, offline: arguments.server.offline, cache };
+        let mut servers = Servers::new(choice, arguments.settled.clone(), Arc::clone(&ledger));
         if let Err(failure) = prepare_all(spec, plan, &mut servers).await {
             reaper.finish(&ledger);
             return Err(failure);

@@ -1,7 +1,6 @@
 //! Providers of a run: one per distinct environment, chosen and prepared before the first trial.
 
 use std::collections::HashMap;
-use std::path::PathBuf;
 use std::sync::Arc;
 
 use crate::environment::choose::{Choice, On, choose};
@@ -13,6 +12,7 @@ use crate::store::EnvironmentChoice;
 /// The providers of a run by what their environment asks for, settings aside.
 pub(super) struct Servers {
     choice: Choice,
+    settled: HashMap<String, On>,
     ledger: Arc<Ledger>,
     providers: HashMap<String, Arc<dyn Provider>>,
     /// What was taken for which environment, and why; for the record.
@@ -20,9 +20,9 @@ pub(super) struct Servers {
 }
 
 impl Servers {
-    pub(super) fn new(on: On, offline: bool, cache: PathBuf, ledger: Arc<Ledger>) -> Self {
-        let choice = Choice { on, offline, cache };
-        Self { choice, ledger, providers: HashMap::new(), chosen: Vec::new() }
+    /// `settled`: environments whose backend is no longer open, since an earlier start of the run took it.
+    pub(super) fn new(choice: Choice, settled: HashMap<String, On>, ledger: Arc<Ledger>) -> Self {
+        Self { choice, settled, ledger, providers: HashMap::new(), chosen: Vec::new() }
     }
 
     /// The provider of an environment; chosen and prepared at the first call.
@@ -35,7 +35,9 @@ impl Servers {
         if let Some(provider) = self.providers.get(&key) {
             return Ok(Arc::clone(provider));
         }
-        let chosen = choose(spec, &self.choice, &self.ledger).await?;
+        let on = self.settled.get(&spec.name).copied().unwrap_or(self.choice.on);
+        let choice = Choice { on, ..self.choice.clone() };
+        let chosen = choose(spec, &choice, &self.ledger).await?;
         let provider: Arc<dyn Provider> = Arc::from(chosen.provider);
         provider.prepare().await?;
         let choice = EnvironmentChoice {

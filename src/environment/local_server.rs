@@ -194,6 +194,7 @@ fn end_in_words(status: ExitStatus) -> String {
 #[cfg(target_os = "linux")]
 fn usage_below(pid: u32) -> Usage {
     let mut ticks = 0;
+    let mut nanoseconds = 0;
     let mut io = Some((0, 0));
     let mut seen = false;
     for member in std::iter::once(pid).chain(process::descendants(pid)) {
@@ -203,21 +204,21 @@ fn usage_below(pid: u32) -> Usage {
         };
         let Ok(stat) = process.stat() else { continue };
         seen = true;
-        let waited_for = u64::try_from(stat.cutime + stat.cstime).unwrap_or_default();
-        ticks += stat.utime + stat.stime + waited_for;
+        // Clock ticks of 10 ms for children that have ended; the scheduler's nanoseconds for the living.
+        ticks += u64::try_from(stat.cutime + stat.cstime).unwrap_or_default();
+        match process.schedstat() {
+            Ok(scheduled) => nanoseconds += scheduled.sum_exec_runtime,
+            Err(_) => ticks += stat.utime + stat.stime,
+        }
         // A sum without one of its parts would be a wrong number.
         io = io.zip(process.io().ok()).map(|((r, w), own)| (r + own.read_bytes, w + own.write_bytes));
     }
     #[expect(clippy::cast_precision_loss, reason = "clock ticks stay far below 2^53")]
-    let seconds = |ticks: u64| ticks as f64 / procfs::ticks_per_second() as f64;
+    let seconds = ticks as f64 / procfs::ticks_per_second() as f64 + nanoseconds as f64 / 1e9;
     if !seen {
         return Usage::default();
     }
-    Usage {
-        cpu_seconds: Some(seconds(ticks)),
-        read_bytes: io.map(|(r, _)| r),
-        written_bytes: io.map(|(_, w)| w),
-    }
+    Usage { cpu_seconds: Some(seconds), read_bytes: io.map(|(r, _)| r), written_bytes: io.map(|(_, w)| w) }
 }
 
 /// Not known on this system.

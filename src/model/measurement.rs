@@ -139,7 +139,7 @@ pub struct EffectiveSetting {
     pub requested: Option<String>,
     /// As the server reports it (`SHOW`).
     pub effective: String,
-    /// The server's built-in default in the same spelling as `effective`, if it has one.
+    /// The server's built-in default as its catalogue has it, with the unit (`16384 x 8kB`), if it has one.
     pub server_default: Option<String>,
     /// `source` of `pg_settings`.
     pub source: String,

@@ -1,6 +1,7 @@
 //! The small print: what the numbers are, and what they must not be taken for.
 
 use crate::compare::{MIN_BLOCKS, Metric, StepSummary, Summary};
+use crate::store::redact;
 
 /// Kinds of errors told below a table.
 const ERRORS_SHOWN: usize = 3;
@@ -51,7 +52,7 @@ fn errors(summary: &Summary) -> Vec<String> {
     kinds.sort_by_key(|kind| std::cmp::Reverse(kind.trials));
     let shown = kinds.iter().take(ERRORS_SHOWN).map(|kind| {
         let trials = plural(kind.trials, "trial");
-        format!("{trials}, such as {}: {}", kind.treatment, kind.error)
+        format!("{trials}, such as {}: {}", kind.treatment, redact(&kind.error))
     });
     let mut notes: Vec<String> = shown.collect();
     if kinds.len() > ERRORS_SHOWN {

@@ -12,8 +12,8 @@ use std::sync::Arc;
 
 use tokio::sync::watch;
 
-use crate::data::{Content, DataError};
-use crate::engine::postgres::encode::expected_content;
+use crate::data::{Content, DataError, TableGenerator};
+use crate::engine::postgres::encode::{content_of, expected_content};
 use crate::environment::Provider;
 use crate::model::{BoundTrial, Outcome, PlannedTrial, Scalar, Table, TrialRecord};
 
@@ -90,22 +90,38 @@ pub async fn run<E>(
     Ok(tally)
 }
 
-/// What the generator says a table holds, computed once per distinct table of a run.
+/// What the generator says tables hold, computed once per distinct table of a run.
 #[derive(Default)]
-struct Expectations(HashMap<String, Content>);
+struct Expectations(HashMap<String, Vec<Content>>);
 
 impl Expectations {
-    /// Content of all copies of a table.
-    fn of(&mut self, table: &Table) -> Result<Content, DataError> {
-        let key = format!("{:?} {} {} {}", table.columns, table.rows, table.seed, table.copies.len());
-        if let Some(content) = self.0.get(&key) {
-            return Ok(*content);
+    /// Content of each copy of a table.
+    fn of(&mut self, table: &Table) -> Result<Vec<Content>, DataError> {
+        self.get(table, "all", || (0..table.copies.len()).map(|copy| expected_content(table, copy)).collect())
+    }
+
+    /// Content of some columns of all rows, in the order they are read.
+    fn of_columns(&mut self, table: &Table, columns: &[String]) -> Result<Content, DataError> {
+        let contents = self.get(table, &format!("{columns:?}"), || {
+            let generator = Arc::new(TableGenerator::select(table, columns)?);
+            Ok(vec![content_of(&generator, 0..table.rows)])
+        })?;
+        Ok(contents[0])
+    }
+
+    fn get(
+        &mut self,
+        table: &Table,
+        what: &str,
+        make: impl FnOnce() -> Result<Vec<Content>, DataError>,
+    ) -> Result<Vec<Content>, DataError> {
+        let copies = table.copies.len();
+        let key = format!("{:?} {} {} {copies} {what}", table.columns, table.rows, table.seed);
+        if let Some(contents) = self.0.get(&key) {
+            return Ok(contents.clone());
         }
-        let mut total = Content::default();
-        for copy in 0..table.copies.len() {
-            total = total.merge(expected_content(table, copy)?);
-        }
-        self.0.insert(key, total);
-        Ok(total)
+        let contents = make()?;
+        self.0.insert(key, contents.clone());
+        Ok(contents)
     }
 }

@@ -92,7 +92,9 @@ impl Spec {
         for treatment in &chosen {
             found.extend_for(treatment, self.check_one(treatment, &mut alike));
         }
-        found.extend(self.tell_alike(&alike));
+        if exhaustive {
+            found.extend(self.tell_alike(&alike));
+        }
         found.name_treatments(&self.design, &chosen);
         found.sort(&self.tree.place.source.name);
         if found.has_errors() {
@@ -112,7 +114,8 @@ impl Spec {
     /// Treatments that do the very same give a comparison that looks like a finding.
     fn tell_alike(&self, alike: &Alike) -> Diagnostics {
         let mut found = Diagnostics::default();
-        if let Some((first, second)) = &alike.example {
+        let unused = self.warnings.items.iter().any(|warning| warning.message.starts_with("nothing uses"));
+        if let Some((first, second)) = alike.example.as_ref().filter(|_| !unused) {
             let labels = (self.design.label(first), self.design.label(second));
             let message = format!(
                 "{} treatment(s) do exactly what another does, such as `{}` and `{}`",

@@ -105,6 +105,8 @@ impl EnvironmentAsWritten {
     fn limits(&self, server: &ServerFile, tree: &Node, found: &mut Diagnostics) -> Limits {
         check_limits(&self.file.limits, &self.tree, "limits", found);
         check_limits(&server.limits, tree, "server.limits", found);
+        check_cpus(self.file.client_cpuset.as_deref(), &self.tree, "client_cpuset", found);
+        check_cpus(server.client_cpuset.as_deref(), tree, "server.client_cpuset", found);
         let (over, under) = (&server.limits, &self.file.limits);
         Limits {
             cpus: over.cpus.or(under.cpus),
@@ -115,6 +117,22 @@ impl EnvironmentAsWritten {
     }
 }
 
+/// Numbers and rising ranges, as the kernel writes them: `0`, `2-3,6`.
+fn is_cpu_list(list: &str) -> bool {
+    let number = |text: &str| text.trim().parse::<u32>().ok();
+    list.split(',').all(|part| {
+        let (from, to) = part.split_once('-').unwrap_or((part, part));
+        number(from).zip(number(to)).is_some_and(|(from, to)| from <= to)
+    })
+}
+
+fn check_cpus(list: Option<&str>, tree: &Node, path: &str, found: &mut Diagnostics) {
+    if let Some(list) = list.filter(|list| !is_cpu_list(list)) {
+        let problem = tree.problem(path, format!("`{list}` is not a list of CPUs"));
+        found.push(problem.expected("numbers and ranges such as `0` or `2-3,6`"));
+    }
+}
+
 fn check_limits(limits: &LimitsFile, tree: &Node, path: &str, found: &mut Diagnostics) {
     if limits.cpus.is_some_and(|cpus| !(cpus > 0.0 && cpus <= 4096.0)) {
         found.push(
@@ -122,21 +140,7 @@ fn check_limits(limits: &LimitsFile, tree: &Node, path: &str, found: &mut Diagno
                 .expected("a number such as `1.5`"),
         );
     }
-    let wrong = |list: &String| {
-        list.is_empty()
-            || !list.split(',').all(|part| {
-                let (from, to) = part.split_once('-').unwrap_or((part, part));
-                from.trim()
-                    .parse::<u32>()
-                    .ok()
-                    .zip(to.trim().parse::<u32>().ok())
-                    .is_some_and(|(from, to)| from <= to)
-            })
-    };
-    if let Some(list) = limits.cpuset.as_ref().filter(|list| wrong(list)) {
-        let problem = tree.problem(&format!("{path}.cpuset"), format!("`{list}` is not a list of CPUs"));
-        found.push(problem.expected("numbers and ranges such as `0` or `2-3,6`"));
-    }
+    check_cpus(limits.cpuset.as_deref(), tree, &format!("{path}.cpuset"), found);
     if limits.memory.is_some_and(|size| size.0 < 32 << 20) {
         found.push(
             tree.problem(&format!("{path}.memory"), "a server cannot start in so little memory")

@@ -23,13 +23,17 @@ pub struct CounterSnapshot {
     pub checkpoints_timed: Option<i64>,
     /// Checkpoints asked for.
     pub checkpoints_requested: Option<i64>,
-    /// Finished autovacuum and autoanalyze runs in this database, plus workers at it now.
+    /// Finished autovacuum and autoanalyze runs in this database.
     pub autovacuum_runs: Option<i64>,
+    /// Autovacuum workers in this database now.
+    pub autovacuum_workers: i64,
 }
 
-/// The WAL position in bytes. Read on its own, first thing after the clock stopped.
+/// The WAL position in bytes: where the next record will be inserted, for the position that is already written lags
+/// behind whenever nobody waits for a commit. Read on its own, first thing after the clock stopped.
 pub async fn lsn(admin: &Client) -> Result<u64, SessionError> {
-    let row = admin.query_one("SELECT pg_wal_lsn_diff(pg_current_wal_lsn(), '0/0')::text", &[]).await?;
+    let row =
+        admin.query_one("SELECT pg_wal_lsn_diff(pg_current_wal_insert_lsn(), '0/0')::text", &[]).await?;
     Ok(row.get::<_, String>(0).parse().unwrap_or(0))
 }
 
@@ -75,12 +79,13 @@ pub async fn snapshot(admin: &Client, version_num: i32) -> Result<CounterSnapsho
         checkpoints_timed: Some(checkpoints.get(0)),
         checkpoints_requested: Some(checkpoints.get(1)),
         autovacuum_runs: Some(vacuum.get(0)),
+        autovacuum_workers: vacuum.get(1),
     })
 }
 
 /// A worker that is still busy has not been counted by the statistics yet.
 const AUTOVACUUM: &str = "SELECT (SELECT coalesce(sum(autovacuum_count + autoanalyze_count), 0)::int8 \
-     FROM pg_stat_user_tables) + (SELECT count(*) FROM pg_stat_activity \
+     FROM pg_stat_user_tables), (SELECT count(*) FROM pg_stat_activity \
      WHERE backend_type = 'autovacuum worker' AND datname = current_database())";
 
 /// Waits (at most two seconds) until the sessions that worked are gone and so have reported their
@@ -101,11 +106,12 @@ pub async fn settle_statistics(admin: &Client, version_num: i32) -> Result<(), S
     Ok(())
 }
 
-/// Bytes of a group of tables: (tables with free space and visibility maps, indexes, TOAST).
+/// Bytes of a group of tables with their partitions: (tables with free space and visibility maps, indexes, TOAST).
 pub async fn sizes(admin: &Client, tables: &[String]) -> Result<(u64, u64, u64), SessionError> {
     let sql = "SELECT coalesce(sum(pg_table_size(c.oid)), 0)::int8, coalesce(sum(pg_indexes_size(c.oid)), 0)::int8, \
          coalesce(sum(pg_total_relation_size(nullif(c.reltoastrelid, 0))), 0)::int8 \
-         FROM pg_class c WHERE c.oid = ANY (SELECT to_regclass(name)::oid FROM unnest($1::text[]) name)";
+         FROM pg_class c WHERE c.oid IN (SELECT to_regclass(name)::oid FROM unnest($1::text[]) name UNION \
+         SELECT relid::oid FROM unnest($1::text[]) name, pg_partition_tree(to_regclass(name)))";
     let row = admin.query_one(sql, &[&tables]).await?;
     let bytes = |index: usize| u64::try_from(row.get::<_, i64>(index)).unwrap_or(0);
     Ok((bytes(0).saturating_sub(bytes(2)), bytes(1), bytes(2)))
@@ -121,7 +127,11 @@ pub fn difference(before: &CounterSnapshot, after: &CounterSnapshot) -> ServerCo
         wal_full_page_images: delta(before.wal_full_page_images, after.wal_full_page_images),
         checkpoints_timed: delta(before.checkpoints_timed, after.checkpoints_timed),
         checkpoints_requested: delta(before.checkpoints_requested, after.checkpoints_requested),
-        autovacuum_runs: delta(before.autovacuum_runs, after.autovacuum_runs),
+        // Whoever works at either end worked inside.
+        autovacuum_runs: delta(before.autovacuum_runs, after.autovacuum_runs).map(|finished| {
+            let working = before.autovacuum_workers.max(after.autovacuum_workers);
+            finished + u64::try_from(working).unwrap_or(0)
+        }),
         ..ServerCounters::default()
     }
 }

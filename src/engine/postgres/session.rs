@@ -180,7 +180,9 @@ impl Endpoint {
                 config.host(host).port(*port).user(user).dbname(DATABASE).password(&password.0);
             }
             Self::External { schema, .. } => {
-                config.options(format!("-c search_path={schema}"));
+                // Options of the URL stay in force; ours comes last and wins.
+                let given = config.get_options().unwrap_or_default().to_owned();
+                config.options(format!("{given} -c search_path={schema}").trim_start());
             }
         }
         Ok(config)

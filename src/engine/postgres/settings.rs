@@ -53,7 +53,7 @@ pub async fn report(
         let effective: String = row.get::<_, Option<String>>(1).unwrap_or_default();
         let at_default: bool = row.get(4);
         durable &= !(DURABILITY.contains(&name.as_str()) && effective == "off");
-        let asked = requested.get(&name).map(spelled);
+        let asked = asked_for(requested, &name);
         if OWN.contains(&name.as_str()) || (asked.is_none() && at_default) {
             continue;
         }
@@ -69,8 +69,8 @@ pub async fn report(
         });
     }
     for (name, value) in requested {
-        if !settings.iter().any(|setting| &setting.name == name) {
-            settings.push(unknown(name, spelled(value)));
+        if !settings.iter().any(|setting| setting.name.eq_ignore_ascii_case(name)) {
+            settings.push(placeholder(admin, name, spelled(value)).await?);
         }
     }
     Ok(ServerReport { version_num, postmaster_start: row.get(1), settings, durable })
@@ -93,21 +93,37 @@ fn spelled(value: &Scalar) -> String {
 /// Compares in one spelling: `off`, `no` and `0` are one value, so are `1GB` and `1024MB`.
 fn same(name: &str, asked: &str, effective: &str, version_num: i32) -> bool {
     let major = u32::try_from(version_num / 10_000).unwrap_or(0);
-    match (normalise_setting(name, asked, major), normalise_setting(name, effective, major)) {
+    let alike = match (normalise_setting(name, asked, major), normalise_setting(name, effective, major)) {
         // -1 leaves the choice to the server (wal_buffers, autovacuum_work_mem), which then shows what it took.
         (Ok(asked), Ok(_)) if asked == "-1" => true,
         (Ok(asked), Ok(effective)) => asked == effective,
-        _ => asked == effective,
-    }
+        _ => false,
+    };
+    // `german` is shown as `German, DMY`.
+    let begins = name.eq_ignore_ascii_case("datestyle")
+        && effective.to_ascii_lowercase().starts_with(&asked.to_ascii_lowercase());
+    alike || begins || asked.eq_ignore_ascii_case(effective)
 }
 
-fn unknown(name: &str, requested: String) -> EffectiveSetting {
-    EffectiveSetting {
+/// Names are not case-sensitive for the server.
+fn asked_for(requested: &IndexMap<String, Scalar>, name: &str) -> Option<String> {
+    requested.iter().find(|(key, _)| key.eq_ignore_ascii_case(name)).map(|(_, value)| spelled(value))
+}
+
+/// A setting of an extension (`my.thing`) is in no catalogue until the extension is there; it has a value all the same.
+async fn placeholder(
+    admin: &Client,
+    name: &str,
+    requested: String,
+) -> Result<EffectiveSetting, SessionError> {
+    let row = admin.query_one("SELECT current_setting($1, true)", &[&name]).await?;
+    let effective: Option<String> = row.get(0);
+    Ok(EffectiveSetting {
         name: name.to_owned(),
+        in_force: effective.as_ref() == Some(&requested),
         requested: Some(requested),
-        effective: "(unknown to this server)".to_owned(),
+        effective: effective.unwrap_or_else(|| "(unknown to this server)".to_owned()),
         server_default: None,
         source: "none".to_owned(),
-        in_force: false,
-    }
+    })
 }

@@ -14,15 +14,15 @@ use super::quote_ident;
 use crate::data::{Content, TableGenerator, share};
 use crate::model::{Table, TableCopy};
 
-/// Rows and checksum of all copies of a table, as the server has them.
-pub async fn stored_content(client: &Client, table: &Table) -> Result<Content, WorkError> {
-    let mut total = Content::default();
+/// Rows and checksum of each copy of a table, as the server has them.
+pub async fn stored_content(client: &Client, table: &Table) -> Result<Vec<Content>, WorkError> {
+    let mut contents = Vec::with_capacity(table.copies.len());
     for copy in &table.copies {
         let mut reader = ContentReader::new();
         each_chunk(client, table, copy, |chunk| reader.push(chunk)).await?;
-        total = total.merge(reader.finish()?);
+        contents.push(reader.finish()?);
     }
-    Ok(total)
+    Ok(contents)
 }
 
 /// Which rows of the first wrong copy are missing or too many; `None` when there are too many to compare

@@ -90,10 +90,11 @@ impl Bakery<'_> {
         }
         let password = random_hex(16)?;
         let mut footprint = Footprint::new(self.engine, self.ledger, self.image.digest());
+        // Before the image is there: an image whose password nobody knows could never be used, nor told to be ours.
+        write_private(&password_file, &password)?;
         let made = self.make(&key, &password, &mut footprint).await;
         let removed = footprint.remove().await;
         made.and(removed)?;
-        write_private(&password_file, &password)?;
         self.existing(&key, &password_file).await?.ok_or_else(|| EnvironmentError::ContainerEngine {
             what: format!("image {REPOSITORY}:{key}"),
             reason: "is not there after it was made".to_owned(),

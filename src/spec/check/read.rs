@@ -17,6 +17,15 @@ pub(super) fn check(index: usize, read: &Read, table: &Table) -> Vec<Finding> {
         );
         findings.push(Finding::new(format!("{base}.clients"), message).expected(format!("{copies} or more")));
     }
+    if table.partitioned && read.clients as usize > copies {
+        let message = format!("{} clients cannot share the partitioned table `{}`", read.clients, table.name);
+        let finding = Finding::new(format!("{base}.clients"), message);
+        findings.push(
+            finding
+                .expected(format!("{copies}"))
+                .hint("clients share a table by its pages, and a partitioned table has none of its own"),
+        );
+    }
     if read.columns.is_empty() {
         findings.push(
             Finding::new(format!("{base}.columns"), "no column is read").expected("one or more columns"),

@@ -17,7 +17,8 @@ pub struct SettingProblem {
 }
 
 /// Settings loadlab sets itself, with the reason.
-const OWN: [(&str, &str); 13] = [
+const OWN: [(&str, &str); 14] = [
+    ("client_encoding", "the client speaks UTF-8 and says so when it connects"),
     ("listen_addresses", "the environment's `connection` decides how the server is reached"),
     ("port", "the environment's `connection` decides how the server is reached"),
     ("unix_socket_directories", "the environment's `connection` decides how the server is reached"),

@@ -4,7 +4,7 @@ use std::collections::HashSet;
 
 use super::finding::Finding;
 use super::{load, read};
-use crate::model::{BoundTrial, Load, LoadMethod, Read, SameTransaction, StepKind};
+use crate::model::{BoundTrial, Load, LoadMethod, Read, SameTransaction, Step, StepKind};
 
 /// Most clients of a step: PostgreSQL forks a process for each.
 const MAX_CLIENTS: u32 = 1000;
@@ -124,6 +124,19 @@ impl<'a> History<'a> {
         }
     }
 
+    /// A load that creates its table leaves the indexes out.
+    fn indexes_come_later(&mut self, index: usize, table: usize) {
+        let has_indexes = self.trial.tables[table].copies.iter().any(|copy| !copy.indexes.is_empty());
+        let later = self.trial.steps.iter().skip(index);
+        let made = |step: &Step| matches!(step.kind, StepKind::Index { table: made } if made == table);
+        if has_indexes && !later.clone().any(made) {
+            let message = format!("nothing makes the indexes of table `{}`", self.name(table));
+            let pointer = format!("steps.{index}.load.method.copy.same_transaction");
+            let hint = "add `- index: TABLE` after this step, or take `indexes` out of the table";
+            self.report(pointer, message, hint);
+        }
+    }
+
     fn load(&mut self, index: usize, load: &Load) {
         let table = load.table;
         let same_transaction = match &load.method {
@@ -144,7 +157,10 @@ impl<'a> History<'a> {
                     "take the earlier step out, or use `same_transaction: truncate`",
                 );
             }
-            (SameTransaction::Create, None) => self.tables[table].created = Some(index),
+            (SameTransaction::Create, None) => {
+                self.tables[table].created = Some(index);
+                self.indexes_come_later(index, table);
+            }
             _ => self.needs_table(index, "load", table),
         }
         if same_transaction != SameTransaction::Truncate

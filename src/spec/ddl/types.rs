@@ -62,8 +62,9 @@ fn scalar(name: &str, modifiers: &[i64]) -> Option<ColumnType> {
         }
         ("char" | "character" | "bpchar", [_]) => length(modifiers).map(ColumnType::Char),
         ("float", [digits]) => float(*digits),
-        ("timestamp" | "timestamp without time zone", [0..=6]) => Some(ColumnType::Timestamp),
-        ("timestamptz" | "timestamp with time zone", [0..=6]) => Some(ColumnType::Timestamptz),
+        // Fewer digits than 6 are rounded by the server; generated values have all of them.
+        ("timestamp" | "timestamp without time zone", [6]) => Some(ColumnType::Timestamp),
+        ("timestamptz" | "timestamp with time zone", [6]) => Some(ColumnType::Timestamptz),
         (_, []) => unmodified(name),
         _ => None,
     }

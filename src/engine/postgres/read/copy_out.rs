@@ -37,6 +37,10 @@ pub(super) async fn read(
     }
     // The server sends one message per row; binary adds a header to the first and a trailer of its own.
     done.rows = if format == CopyFormat::Binary { messages.saturating_sub(1) } else { messages };
+    if done.rows == 0 {
+        // What came was a header only.
+        done.first_row = None;
+    }
     done.content = content.map(ContentReader::finish).transpose()?;
     task.progress.set(task.client, done.rows);
     Ok(done)
