@@ -239,7 +239,7 @@ mod tests {
         progress.finish();
         insta::assert_snapshot!(page.text(), @"
         4 trials
-        [1/4] a: load 12,345 rows/s (3 s), about 9 s left
+        [1/4] a: load 12,345 rows/s (3.00 s), about 9 s left
         waits
         [2/4] b: timed_out (1 min 10 s), about 1 min 13 s left
         ");

@@ -63,9 +63,7 @@ fn insert_rules(base: &str, insert: &Insert, table: &Table, findings: &mut Vec<F
         let finding = Finding::new(format!("{base}.rows_per_batch"), message);
         findings.push(finding.expected(format!("a multiple of {}", insert.rows_per_statement)));
     }
-    let whole =
-        |commit: &u64| *commit >= insert.rows_per_batch && commit.is_multiple_of(insert.rows_per_batch);
-    if let Some(commit) = insert.rows_per_commit.filter(|commit| !whole(commit)) {
+    if let Some(commit) = insert.rows_per_commit.filter(|commit| *commit < insert.rows_per_batch) {
         let message = format!(
             "a commit every {commit} rows is impossible with batches of {} rows",
             insert.rows_per_batch
@@ -73,7 +71,7 @@ fn insert_rules(base: &str, insert: &Insert, table: &Table, findings: &mut Vec<F
         let finding = Finding::new(format!("{base}.rows_per_commit"), message);
         findings.push(
             finding
-                .expected(format!("a multiple of {}", insert.rows_per_batch))
+                .expected(format!("{} or more", insert.rows_per_batch))
                 .hint("commits come after whole batches"),
         );
     }

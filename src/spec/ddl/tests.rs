@@ -60,8 +60,8 @@ fn a_plain_table_is_read() {
 fn spellings_of_types_survive_the_parser() {
     let sql = "CREATE TABLE t (a int4, b int8, c serial, d bigserial, e float8, f double precision, g real, \
         h decimal(5,1), i bool, j character varying(3), k character(2), l bpchar(4), m bytea, n date, \
-        o timestamp(3) with time zone, p timestamp without time zone, q uuid, r jsonb, s json, t text[], \
-        u integer[][], v smallint, w float, x bpchar, y numeric, z pg_catalog.int4, za float4, zb timestamptz(3), \
+        o timestamp(6) with time zone, p timestamp without time zone, q uuid, r jsonb, s json, t text[], \
+        u integer[][], v smallint, w float, x bpchar, y numeric, z pg_catalog.int4, za float4, zb timestamptz(6), \
         zc char)";
     let table = table(sql);
     let unknown: Vec<_> = table.columns.iter().filter(|column| column.kind.is_none()).collect();

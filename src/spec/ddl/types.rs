@@ -166,9 +166,9 @@ mod tests {
     #[test]
     fn every_spelling_of_a_time_is_known() {
         check(&ColumnType::Date, &["date"]);
-        check(&ColumnType::Timestamp, &["timestamp", "timestamp(3)", "timestamp (0) without time zone"]);
+        check(&ColumnType::Timestamp, &["timestamp", "timestamp(6)", "timestamp (6) without time zone"]);
         check(&ColumnType::Timestamptz, &["timestamptz", "timestamptz(6)", "timestamp with time zone"]);
-        check(&ColumnType::Timestamptz, &["timestamp(3) with time zone", "TIMESTAMP(3) WITH TIME ZONE"]);
+        check(&ColumnType::Timestamptz, &["timestamp(6) with time zone", "TIMESTAMP(6) WITH TIME ZONE"]);
     }
 
     #[test]
@@ -182,6 +182,8 @@ mod tests {
     fn other_types_are_not_known() {
         for text in [
             "",
+            "timestamp(3)",
+            "timestamptz(0)",
             "time",
             "interval",
             "inet",

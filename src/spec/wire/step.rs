@@ -118,7 +118,8 @@ pub struct InsertFile {
     pub rows_per_statement: Option<Count>,
     /// Rows sent in one round trip; a multiple of `rows_per_statement`. Default: one statement.
     pub rows_per_batch: Option<Count>,
-    /// Rows per transaction. Default: one transaction per client.
+    /// Rows per transaction. It is looked at after each batch, so a transaction ends with the first batch that reaches
+    /// this number. Default: one transaction per client.
     pub rows_per_commit: Option<Count>,
     /// Prepare the statement once (default), or send text with literals each time.
     pub prepared: Option<bool>,
