@@ -1,7 +1,7 @@
 #!/bin/bash
 # Builds loadlab/postgres:MAJOR from Debian packages, without any container registry.
 # usage: build.sh MAJOR
-#   LOADLAB_DEBIAN_MIRROR  Debian mirror; default: the host's own, else Debian's
+#   LOADLAB_DEBIAN_MIRROR  Debian mirror; default: the host's own, else the base image's
 #   LOADLAB_NO_PULL=1      never ask a registry for the base image
 set -euo pipefail
 here=$(cd "$(dirname "$0")" && pwd)
@@ -26,16 +26,16 @@ docker version --format '{{.Server.Version}}' > /dev/null || die "no container e
 work=$(mktemp -d)
 trap 'rm -rf "$work"' EXIT
 
-# host_mirror: the first Debian mirror in the host's apt sources, both formats.
-host_mirror() {
-  [ -r /etc/debian_version ] || return 0
-  cat /etc/apt/sources.list /etc/apt/sources.list.d/*.list /etc/apt/sources.list.d/*.sources 2> /dev/null |
-    sed -nE -e 's/^URIs: *([^ ]+).*/\1/p' -e 's/^deb +(\[[^]]*\] +)?([^ ]+).*/\2/p' |
-    grep -E '/debian/?$' | head -n 1 || true
+# first_mirror: the first Debian mirror in apt sources on standard input, both formats.
+first_mirror() {
+  sed -nE -e 's/^URIs: *([^ ]+).*/\1/p' -e 's/^deb +(\[[^]]*\] +)?([^ ]+).*/\2/p' | grep -E '/debian/?$' | head -n 1 || true
 }
+apt_sources='cat /etc/apt/sources.list /etc/apt/sources.list.d/*.list /etc/apt/sources.list.d/*.sources 2> /dev/null || true'
 
-mirror=${LOADLAB_DEBIAN_MIRROR:-$(host_mirror)}
-mirror=${mirror:-http://deb.debian.org/debian}
+mirror=${LOADLAB_DEBIAN_MIRROR:-}
+if [ -z "$mirror" ] && [ -r /etc/debian_version ]; then
+  mirror=$(sh -c "$apt_sources" | first_mirror)
+fi
 
 pull_base() {
   [ -z "${LOADLAB_NO_PULL:-}" ] || return 1
@@ -50,6 +50,7 @@ pull_base() {
 debootstrap_base() {
   command -v debootstrap > /dev/null || die "debootstrap is missing and the base cannot be pulled; apt-get install debootstrap"
   [ "$(id -u)" = 0 ] || die "debootstrap needs root; run as root, or load debian:$suite-slim into the engine yourself"
+  [ -n "$mirror" ] || die "no Debian mirror is known here: name one in LOADLAB_DEBIAN_MIRROR"
   echo "making $base with debootstrap from $mirror"
   debootstrap --variant=minbase "$suite" "$work/root" "$mirror" > "$work/debootstrap.log" 2>&1 || {
     tail -n 20 "$work/debootstrap.log" >&2
@@ -63,6 +64,8 @@ debootstrap_base() {
 
 # What apt needs on this host to reach its mirror: proxies and relaxed checks of the host's own settings.
 host_apt() {
+  # A host that is not Debian has no mirror of its own; the base that was pulled has.
+  [ -n "$mirror" ] || mirror=$(docker run --rm "$base" sh -c "$apt_sources" | first_mirror)
   mkdir -p "$work/context/build/apt"
   : > "$work/context/build/apt/99host.conf"
   if command -v apt-config > /dev/null; then
