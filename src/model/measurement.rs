@@ -190,7 +190,7 @@ pub struct Measurement {
     pub client_peak_memory_bytes: Option<u64>,
     /// Server counters over the step, up to the last span.
     pub counters: ServerCounters,
-    /// Time per round trip of a batch (insert) or chunk of rows (portal fetch), seconds.
+    /// Time per round trip of a batch (insert), COPY statement (copy) or chunk of rows (portal fetch), seconds.
     pub batch_latency: Option<Latency>,
     /// Time per COMMIT, seconds.
     pub commit_latency: Option<Latency>,

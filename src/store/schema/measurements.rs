@@ -85,7 +85,7 @@ const COLUMNS: &[Column] = columns! {
     server_read_bytes Int "bytes" "Bytes the server caused to be read from the block layer" = |r| counters(r, |c| c.server_read_bytes.into());
     server_written_bytes Int "bytes" "Bytes the server caused to be written to the block layer" = |r| counters(r, |c| c.server_written_bytes.into());
 
-    batch_count Int "" "Number of timed batches (insert) or fetches (portal)" = |r| batch(r, |l| l.count.into());
+    batch_count Int "" "Number of timed batches (insert), COPY statements (copy) or fetches (portal)" = |r| batch(r, |l| l.count.into());
     batch_p50_seconds Float "seconds" "Median time per batch" = |r| batch(r, |l| l.p50.into());
     batch_p90_seconds Float "seconds" "90th percentile" = |r| batch(r, |l| l.p90.into());
     batch_p99_seconds Float "seconds" "99th percentile" = |r| batch(r, |l| l.p99.into());
