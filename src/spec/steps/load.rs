@@ -1,0 +1,103 @@
+//! `load` steps: options checked, defaults filled in.
+
+use super::StepBinder;
+use crate::model::{
+    Copy, CopyFormat, CopySource, Insert, Load, LoadMethod, SameTransaction, Step, StepKind, Until, Verify,
+};
+use crate::spec::diagnostic::Diagnostics;
+use crate::spec::wire::step::{CopyFile, InsertFile, LoadFile, LoadMethodFile, StepFile, VerifyWord};
+
+/// Bytes of one COPY message, smallest, default and largest.
+const CHUNK_BYTES: (u32, u32, u32) = (1024, 64 * 1024, 64 * 1024 * 1024);
+
+impl StepBinder<'_> {
+    pub(super) fn load(&self, file: &LoadFile, path: &str, found: &mut Diagnostics) -> Option<Load> {
+        let table = self.table(&file.table, path, found);
+        let clients = self.clients(file.clients, path, found);
+        let method = match &file.method {
+            LoadMethodFile::Insert(insert) => self.insert(insert, path, found).map(LoadMethod::Insert),
+            LoadMethodFile::Copy(copy) => self.copy(copy, path, found).map(LoadMethod::Copy),
+        };
+        Some(Load {
+            table: table?,
+            method: method?,
+            clients: clients?,
+            until: file.until.map_or(Until::Committed, Until::from),
+            // `auto` is decided when all steps are known.
+            verify: if file.verify == Some(VerifyWord::End) { Verify::End } else { Verify::Now },
+        })
+    }
+
+    fn insert(&self, file: &InsertFile, path: &str, found: &mut Diagnostics) -> Option<Insert> {
+        let path = format!("{path}.method.insert");
+        let per_statement = self.rows(file.rows_per_statement, &format!("{path}.rows_per_statement"), found);
+        let per_batch = self.rows(file.rows_per_batch, &format!("{path}.rows_per_batch"), found);
+        let per_commit = self.rows(file.rows_per_commit, &format!("{path}.rows_per_commit"), found);
+        let rows_per_statement = per_statement.unwrap_or(1);
+        let rows_per_batch = per_batch.unwrap_or(rows_per_statement);
+        if !rows_per_batch.is_multiple_of(rows_per_statement) {
+            let message = format!(
+                "a batch of {rows_per_batch} rows is not made of whole statements of {rows_per_statement} rows"
+            );
+            let problem = self.tree.problem(&format!("{path}.rows_per_batch"), message);
+            found.push(problem.expected(format!("a multiple of {rows_per_statement}")));
+            return None;
+        }
+        Some(Insert {
+            rows_per_statement,
+            rows_per_batch,
+            rows_per_commit: per_commit,
+            prepared: file.prepared.unwrap_or(true),
+        })
+    }
+
+    fn copy(&self, file: &CopyFile, path: &str, found: &mut Diagnostics) -> Option<Copy> {
+        let path = format!("{path}.method.copy");
+        let rows_per_commit = self.rows(file.rows_per_commit, &format!("{path}.rows_per_commit"), found);
+        let (smallest, default, largest) = CHUNK_BYTES;
+        let chunk = file.chunk.map_or(u64::from(default), |size| size.0);
+        let chunk_bytes = u32::try_from(chunk).ok().filter(|bytes| (smallest..=largest).contains(bytes));
+        if chunk_bytes.is_none() {
+            let problem = self
+                .tree
+                .problem(&format!("{path}.chunk"), format!("a message of {chunk} bytes is not possible"));
+            found.push(problem.expected("`1kB` to `64MB`"));
+        }
+        Some(Copy {
+            format: file.format.map_or(CopyFormat::Text, CopyFormat::from),
+            freeze: file.freeze.unwrap_or(false),
+            source: file.source.map_or(CopySource::Client, CopySource::from),
+            same_transaction: file.same_transaction.map_or(SameTransaction::None, SameTransaction::from),
+            rows_per_commit,
+            chunk_bytes: chunk_bytes?,
+            header: file.header.unwrap_or(false),
+        })
+    }
+}
+
+/// The method is the name of a step that has none.
+pub(super) fn default_name(step: &LoadFile) -> &'static str {
+    match step.method {
+        LoadMethodFile::Insert(_) => "insert",
+        LoadMethodFile::Copy(_) => "copy",
+    }
+}
+
+/// `verify: auto`: at the end when a later step reads the table, so that the read meets it as it was loaded.
+pub(super) fn verify_at_end(files: &[StepFile], steps: &mut [Step]) {
+    if files.len() != steps.len() {
+        return;
+    }
+    for index in 0..steps.len() {
+        let StepFile::Load(LoadFile { verify: None | Some(VerifyWord::Auto), .. }) = &files[index] else {
+            continue;
+        };
+        let StepKind::Load(Load { table, .. }) = steps[index].kind else { continue };
+        let read_later = steps[index + 1..]
+            .iter()
+            .any(|step| matches!(&step.kind, StepKind::Read(read) if read.table == table));
+        if let (true, StepKind::Load(load)) = (read_later, &mut steps[index].kind) {
+            load.verify = Verify::End;
+        }
+    }
+}

@@ -1,0 +1,133 @@
+//! `load` steps.
+
+use schemars::JsonSchema;
+use serde::Deserialize;
+
+use crate::model::{CopyFormat, CopySource, SameTransaction, Until};
+use crate::spec::units::{Count, Size, Span};
+use crate::spec::wire::words;
+
+/// Loads a table's rows.
+#[derive(Debug, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub struct LoadFile {
+    /// Name of the step, as used in metrics. Default: the method.
+    pub name: Option<String>,
+    /// Name of the table.
+    pub table: String,
+    /// How rows travel: `insert` or `copy`, or a map with its options.
+    pub method: LoadMethodFile,
+    /// Parallel connections; with several copies of the table, client i feeds copy i. Default 1.
+    pub clients: Option<u32>,
+    /// Which end point is measured as well: `committed` (default), `durable` (and a checkpoint), `settled` (and VACUUM ANALYZE).
+    pub until: Option<UntilWord>,
+    /// When rows and checksum are verified. `auto` (default): at the end if a later step reads the table, else now.
+    pub verify: Option<VerifyWord>,
+    /// Longest time the step may take. Default `1h`.
+    pub timeout: Option<Span>,
+    /// The step is left out of treatments for which this is false, such as `"{{ method == 'copy' }}"`.
+    pub when: Option<bool>,
+}
+
+/// How rows are loaded.
+#[derive(Debug, Deserialize, JsonSchema)]
+#[serde(rename_all = "snake_case")]
+pub enum LoadMethodFile {
+    /// INSERT statements with bound parameters.
+    Insert(InsertFile),
+    /// COPY.
+    Copy(CopyFile),
+}
+
+/// Options of INSERT.
+#[derive(Debug, Default, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub struct InsertFile {
+    /// Rows of one multi-row VALUES statement. Default 1.
+    pub rows_per_statement: Option<Count>,
+    /// Rows sent in one round trip; a multiple of `rows_per_statement`. Default: one statement.
+    pub rows_per_batch: Option<Count>,
+    /// Rows per transaction. It is looked at after each batch, so a transaction ends with the first batch that reaches
+    /// this number. Default: one transaction per client.
+    pub rows_per_commit: Option<Count>,
+    /// Prepare the statement once (default), or send text with literals each time.
+    pub prepared: Option<bool>,
+}
+
+/// Options of COPY.
+#[derive(Debug, Default, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub struct CopyFile {
+    /// `text` (default), `csv` or `binary`.
+    pub format: Option<FormatWord>,
+    /// `COPY ... (FREEZE)`; needs `same_transaction: truncate` or `create`. Default false.
+    pub freeze: Option<bool>,
+    /// Rows come from the `client` (default) or from a file on the `server`.
+    pub source: Option<SourceWord>,
+    /// What happens to the table in the same transaction first: `none` (default), `truncate`, `create`.
+    pub same_transaction: Option<SameTransactionWord>,
+    /// Rows per transaction. Default: one transaction per client.
+    pub rows_per_commit: Option<Count>,
+    /// Size of one message to the server. Default `64kB`.
+    pub chunk: Option<Size>,
+    /// CSV only: with a header line. Default false.
+    pub header: Option<bool>,
+}
+
+/// When a load is verified.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Deserialize, JsonSchema)]
+#[serde(rename_all = "lowercase")]
+pub enum VerifyWord {
+    /// At the end when a later step reads the table, else now.
+    Auto,
+    /// Right after the step, outside the clock.
+    Now,
+    /// After the last step.
+    End,
+}
+
+words! {
+    /// End points of a load.
+    UntilWord => Until {
+        /// The server acknowledged the commit.
+        Committed => Until::Committed,
+        /// And a checkpoint was done.
+        Durable => Until::Durable,
+        /// And VACUUM ANALYZE was done.
+        Settled => Until::Settled,
+    }
+}
+
+words! {
+    /// Formats of COPY.
+    FormatWord => CopyFormat {
+        /// Tab-separated text.
+        Text => CopyFormat::Text,
+        /// Comma-separated values.
+        Csv => CopyFormat::Csv,
+        /// PostgreSQL's binary format.
+        Binary => CopyFormat::Binary,
+    }
+}
+
+words! {
+    /// Where COPY's rows come from.
+    SourceWord => CopySource {
+        /// Sent by the client while they are made.
+        Client => CopySource::Client,
+        /// A file on the server, written before the clock starts.
+        Server => CopySource::Server,
+    }
+}
+
+words! {
+    /// What happens to the table in COPY's transaction.
+    SameTransactionWord => SameTransaction {
+        /// Nothing.
+        None => SameTransaction::None,
+        /// TRUNCATE first.
+        Truncate => SameTransaction::Truncate,
+        /// The table is created in it.
+        Create => SameTransaction::Create,
+    }
+}
