@@ -27,6 +27,8 @@ pub(super) enum Maker {
     UuidV7 { start_ms: u64 },
     Object(Vec<Member>),
     Array { min: u32, max: u32, element: Box<Maker>, kind: ColumnType },
+    /// The bytes of the numbers of an array.
+    FloatsOf(Box<Maker>),
 }
 
 /// A source of whole numbers: of the type's units, such as days, microseconds or units of a numeric's last digit.
@@ -90,6 +92,7 @@ impl Maker {
         match self {
             Self::Constant(value) => null(value),
             Self::Choice { values, .. } => values.iter().any(null),
+            Self::FloatsOf(array) => array.can_be_null(),
             _ => false,
         }
     }
@@ -139,6 +142,7 @@ impl Maker {
                 let count = min + draws.up_to(max - min);
                 Value::Array(ArrayValue::made(kind, element, stream, row, count))
             }
+            Self::FloatsOf(array) => floats_of(array, stream, row, scratch),
             Self::Constant(_) | Self::Whole(..) | Self::Template { .. } => self.value(stream, row, scratch),
         }
     }
@@ -318,6 +322,21 @@ fn object<'s>(members: &'s [Member], stream: Stream, row: u64, scratch: &'s mut 
     }
     text.push('}');
     Value::Json(text)
+}
+
+fn floats_of<'s>(array: &'s Maker, stream: Stream, row: u64, scratch: &'s mut Scratch) -> Value<'s> {
+    let Nested { bytes, member, element, .. } = scratch.nested();
+    let Value::Array(array) = array.value(stream, row, member) else { return Value::Null };
+    bytes.clear();
+    for index in 0..array.len() {
+        match array.element(index, element) {
+            Value::Float4(number) => bytes.extend_from_slice(&number.to_be_bytes()),
+            Value::Float8(number) => bytes.extend_from_slice(&number.to_be_bytes()),
+            // Refused when the generator is made.
+            _ => {}
+        }
+    }
+    Value::Bytes(bytes)
 }
 
 impl Target {

@@ -1,8 +1,8 @@
 //! PostgreSQL 14 to 18 through tokio-postgres.
 
 pub mod counters;
+mod decode;
 pub mod encode;
-mod field;
 pub mod load;
 pub mod read;
 mod session;

@@ -86,6 +86,35 @@ pub struct WorkDone {
     pub first_row: Option<Duration>,
     /// Content of the decoded values (reads).
     pub content: Option<crate::data::Content>,
+    /// What the server did to scan (`scan` only).
+    pub scanned: Option<Scanned>,
+}
+
+/// Pages of a scan by the server, with what the plan says of its WAL.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub struct Scanned {
+    /// Pages found in shared buffers.
+    pub hit: u64,
+    /// Pages read into shared buffers.
+    pub read: u64,
+    /// Clean pages changed, such as by hint bits.
+    pub dirtied: u64,
+    /// Pages that the scan itself had to write to make room.
+    pub written: u64,
+    /// Bytes of WAL.
+    pub wal_bytes: u64,
+}
+
+impl Scanned {
+    fn plus(self, other: Self) -> Self {
+        Self {
+            hit: self.hit + other.hit,
+            read: self.read + other.read,
+            dirtied: self.dirtied + other.dirtied,
+            written: self.written + other.written,
+            wal_bytes: self.wal_bytes + other.wal_bytes,
+        }
+    }
 }
 
 impl WorkDone {
@@ -112,6 +141,10 @@ impl WorkDone {
             };
             total.content = match (total.content, one.content) {
                 (Some(a), Some(b)) => Some(a.merge(b)),
+                (a, b) => a.or(b),
+            };
+            total.scanned = match (total.scanned, one.scanned) {
+                (Some(a), Some(b)) => Some(a.plus(b)),
                 (a, b) => a.or(b),
             };
         }

@@ -8,7 +8,7 @@ mod content;
 mod copy;
 mod csv;
 mod difference;
-mod field;
+pub(super) mod field;
 mod ident;
 mod image;
 mod layout;
