@@ -15,18 +15,46 @@ use super::value::{ArrayValue, Nested, OwnedValue, Scratch, Value};
 pub(super) enum Maker {
     Constant(OwnedValue),
     Whole(Whole, Target),
-    FloatSequence { start: f64, step: f64, target: Target },
-    FloatUniform { min: f64, max: f64, target: Target },
-    Normal { mean: f64, deviation: f64, target: Target },
+    FloatSequence {
+        start: f64,
+        step: f64,
+        target: Target,
+    },
+    FloatUniform {
+        min: f64,
+        max: f64,
+        target: Target,
+    },
+    Normal {
+        mean: f64,
+        deviation: f64,
+        target: Target,
+    },
     Coin,
-    Choice { values: Vec<OwnedValue>, weights: Option<Weights> },
-    Template { parts: Vec<TemplatePart>, width: Option<u32> },
-    Letters { shape: Shape, width: Option<u32> },
+    Choice {
+        values: Vec<OwnedValue>,
+        weights: Option<Weights>,
+    },
+    Template {
+        parts: Vec<TemplatePart>,
+        width: Option<u32>,
+    },
+    Letters {
+        shape: Shape,
+        width: Option<u32>,
+    },
     Bytes(Shape),
     UuidV4,
-    UuidV7 { start_ms: u64 },
+    UuidV7 {
+        start_ms: u64,
+    },
     Object(Vec<Member>),
-    Array { min: u32, max: u32, element: Box<Maker>, kind: ColumnType },
+    Array {
+        min: u32,
+        max: u32,
+        element: Box<Maker>,
+        kind: ColumnType,
+    },
     /// The bytes of the numbers of an array.
     FloatsOf(Box<Maker>),
 }
@@ -311,7 +339,7 @@ fn uuid(bits: u128, version: u128) -> [u8; 16] {
 }
 
 fn object<'s>(members: &'s [Member], stream: Stream, row: u64, scratch: &'s mut Scratch) -> Value<'s> {
-    let Nested { text, member: inner, element } = scratch.nested();
+    let Nested { text, member: inner, element, .. } = scratch.nested();
     text.clear();
     text.push('{');
     for (index, member) in members.iter().enumerate() {

@@ -9,7 +9,9 @@ impl Guard {
     pub fn voids_trial(self) -> bool {
         match self {
             Self::SettingNotInForce | Self::ServerRestarted | Self::RowsWrong | Self::ChecksumWrong => true,
-            Self::AutovacuumInWindow | Self::CheckpointInWindow => false,
+            Self::AutovacuumInWindow | Self::CheckpointInWindow | Self::CacheNotCold | Self::CacheNotWarm => {
+                false
+            }
         }
     }
 }

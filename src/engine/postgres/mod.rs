@@ -5,6 +5,7 @@ mod decode;
 pub mod encode;
 pub mod load;
 pub mod read;
+pub mod relation;
 mod session;
 pub mod settings;
 pub mod verify;

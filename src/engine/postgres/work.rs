@@ -6,7 +6,7 @@ use std::time::{Duration, Instant};
 
 use hdrhistogram::Histogram;
 
-use crate::model::Latency;
+use crate::model::{Latency, Scanned};
 
 /// Rows moved so far by each client; read by the sampler while the clients work.
 #[derive(Debug, Clone)]
@@ -88,33 +88,6 @@ pub struct WorkDone {
     pub content: Option<crate::data::Content>,
     /// What the server did to scan (`scan` only).
     pub scanned: Option<Scanned>,
-}
-
-/// Pages of a scan by the server, with what the plan says of its WAL.
-#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
-pub struct Scanned {
-    /// Pages found in shared buffers.
-    pub hit: u64,
-    /// Pages read into shared buffers.
-    pub read: u64,
-    /// Clean pages changed, such as by hint bits.
-    pub dirtied: u64,
-    /// Pages that the scan itself had to write to make room.
-    pub written: u64,
-    /// Bytes of WAL.
-    pub wal_bytes: u64,
-}
-
-impl Scanned {
-    fn plus(self, other: Self) -> Self {
-        Self {
-            hit: self.hit + other.hit,
-            read: self.read + other.read,
-            dirtied: self.dirtied + other.dirtied,
-            written: self.written + other.written,
-            wal_bytes: self.wal_bytes + other.wal_bytes,
-        }
-    }
 }
 
 impl WorkDone {

@@ -56,7 +56,8 @@ fn one_checksum_in_every_format() {
 #[test]
 fn awkward_values_come_back() {
     let of = |kind: ColumnType| ColumnType::Array(Box::new(kind));
-    let words = ["", "\\.", "\\N", "a\tb\n\r", "say \"hi\"", "back\\", "NULL", "{}", "\u{8}\u{b}\u{c}", "a,b"];
+    let words =
+        ["", "\\.", "\\N", "a\tb\n\r", "say \"hi\"", "back\\", "NULL", "{}", "\u{8}\u{b}\u{c}", "a,b"];
     let columns: Vec<Column> = vec![
         column("text", ColumnType::Text, choice(&words)),
         column("char", ColumnType::Char(12), choice(&words)),
@@ -65,7 +66,11 @@ fn awkward_values_come_back() {
         column("float4", ColumnType::Float4, choice(&["NaN", "Infinity", "3.4028235e38", "0.1"])),
         column("bytea", ColumnType::Bytea, choice(&["\\x", "\\x005c22ff"])),
         column("date", ColumnType::Date, choice(&["0001-12-31 BC", "infinity", "5874897-12-31"])),
-        column("moment", ColumnType::Timestamptz, choice(&["4714-11-24 00:00:00 BC", "-infinity", "2000-01-01"])),
+        column(
+            "moment",
+            ColumnType::Timestamptz,
+            choice(&["4714-11-24 00:00:00 BC", "-infinity", "2000-01-01"]),
+        ),
         column("null", ColumnType::Int4, Generator::Constant(Scalar::Null)),
     ];
     let table = table(columns, ROWS);
@@ -86,7 +91,10 @@ fn floats_are_the_same_in_every_format_and_storage() {
         let arrays = table(vec![label.clone(), numbers.clone()], ROWS);
         let only = TableGenerator::select(&arrays, &["n".to_owned()]).expect("valid");
         let expected = floats_of_rows(&only, 0..ROWS);
-        let mut bytes = table(vec![label, numbers, column("b", ColumnType::Bytea, Generator::FloatsOf("n".to_owned()))], ROWS);
+        let mut bytes = table(
+            vec![label, numbers, column("b", ColumnType::Bytea, Generator::FloatsOf("n".to_owned()))],
+            ROWS,
+        );
         for format in FORMATS {
             assert_eq!(decoded(&arrays, Decode::Floats, format), expected, "{format:?}");
             // Both storages in one row: every number twice.

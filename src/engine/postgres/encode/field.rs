@@ -18,7 +18,12 @@ const INFINITY_SCALE: u16 = 32;
 
 /// Appends length and bytes of a value; `element` is memory for elements of arrays.
 #[inline]
-pub(in crate::engine::postgres) fn put_field(value: Value<'_>, kind: &ColumnType, out: &mut BytesMut, element: &mut Scratch) {
+pub(in crate::engine::postgres) fn put_field(
+    value: Value<'_>,
+    kind: &ColumnType,
+    out: &mut BytesMut,
+    element: &mut Scratch,
+) {
     match value {
         Value::Null => out.put_i32(NULL),
         Value::Int(number) => put_integer(number, kind, out),

@@ -74,7 +74,8 @@ pub struct ReadRequest<'a> {
 /// (`asked_for`): a scan that starts where another left off returns other rows first, workers and just-in-time
 /// compilation change the plan with the size of the table. None of them is on in all servers alike.
 pub fn session_settings(asked_for: impl Fn(&str) -> bool) -> Vec<(&'static str, &'static str)> {
-    let settings = [("synchronize_seqscans", "off"), ("max_parallel_workers_per_gather", "0"), ("jit", "off")];
+    let settings =
+        [("synchronize_seqscans", "off"), ("max_parallel_workers_per_gather", "0"), ("jit", "off")];
     settings.into_iter().filter(|(name, _)| !asked_for(name)).collect()
 }
 

@@ -4,13 +4,14 @@ use serde_json::Value;
 
 use super::{Task, WorkDone, WorkError};
 use crate::engine::postgres::Session;
-use crate::engine::postgres::work::Scanned;
+use crate::engine::postgres::encode::RawField;
+use crate::model::Scanned;
 
 /// Runs `sql` under EXPLAIN (ANALYZE). Without TIMING: asking the clock for each row can cost more than the row.
 pub(super) async fn read(session: &Session, task: &Task, sql: &str) -> Result<WorkDone, WorkError> {
     let statement = format!("EXPLAIN (ANALYZE, BUFFERS, WAL, TIMING OFF, FORMAT JSON) {sql}");
     let row = session.client.query_one(&statement, &[]).await?;
-    let text: crate::engine::postgres::encode::RawField<'_> = row.try_get(0)?;
+    let text: RawField<'_> = row.try_get(0)?;
     let plan: Value = serde_json::from_slice(text.0.unwrap_or_default())
         .map_err(|error| WorkError::Protocol(format!("the plan is no JSON: {error}")))?;
     let (rows, scanned) = result(&plan)
@@ -27,10 +28,10 @@ fn result(plan: &Value) -> Option<(u64, Scanned)> {
     #[expect(clippy::cast_possible_truncation, clippy::cast_sign_loss, reason = "a count of rows")]
     let rows = node.get("Actual Rows")?.as_f64()?.round() as u64;
     let scanned = Scanned {
-        hit: pages("Shared Hit Blocks")?,
-        read: pages("Shared Read Blocks")?,
-        dirtied: pages("Shared Dirtied Blocks")?,
-        written: pages("Shared Written Blocks")?,
+        pages_hit: pages("Shared Hit Blocks")?,
+        pages_read: pages("Shared Read Blocks")?,
+        pages_dirtied: pages("Shared Dirtied Blocks")?,
+        pages_written: pages("Shared Written Blocks")?,
         wal_bytes: pages("WAL Bytes")?,
     };
     Some((rows, scanned))
@@ -45,7 +46,8 @@ mod tests {
         let plan = serde_json::json!([{"Plan": {"Node Type": "Seq Scan", "Actual Rows": 1000.00, "Actual Loops": 1,
             "Shared Hit Blocks": 1, "Shared Read Blocks": 2, "Shared Dirtied Blocks": 3, "Shared Written Blocks": 4,
             "WAL Records": 5, "WAL FPI": 6, "WAL Bytes": 7}, "Triggers": []}]);
-        let scanned = Scanned { hit: 1, read: 2, dirtied: 3, written: 4, wal_bytes: 7 };
+        let scanned =
+            Scanned { pages_hit: 1, pages_read: 2, pages_dirtied: 3, pages_written: 4, wal_bytes: 7 };
         assert_eq!(result(&plan), Some((1000, scanned)));
         assert_eq!(result(&serde_json::json!([])), None);
     }
