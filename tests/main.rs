@@ -19,5 +19,6 @@ mod server_install;
 mod server_interrupt;
 mod server_local;
 mod server_methods;
+mod server_reads;
 mod server_run;
 mod tidy;
