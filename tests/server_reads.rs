@@ -15,7 +15,7 @@ fn run(lab: &Lab, server: Server, text: &str) -> Run {
          server: {{settings: {{autovacuum: off}}}}\n{text}"
     ));
     let said = lab.run(server, &[]);
-    let run = lab.newest();
+    let run = lab.find().unwrap_or_else(|| panic!("{}", said.stderr));
     for record in run.records() {
         assert_eq!(record.outcome, Outcome::Ok, "{}: {:?}", record.treatment, record.error);
     }
@@ -236,7 +236,7 @@ fn keys(server: Server) {
         return;
     }
     let text = r#"
-design: {blocks: 1, factors: {table: {plain: {name: plain}, copies: {name: copies}, parts: {name: parts}}}}
+design: {blocks: 1, factors: {kind: [plain, copies, parts]}}
 tables:
   plain:
     ddl: CREATE TABLE plain (id bigint, k integer, name text)
@@ -259,7 +259,7 @@ steps:
 "#;
     let mut text = text.to_owned();
     for name in ["plain", "copies", "parts"] {
-        let when = format!("when: \"{{{{ table.name == '{name}' }}}}\"");
+        let when = format!("when: \"{{{{ kind == '{name}' }}}}\"");
         let clients = if name == "copies" { 2 } else { 1 };
         text += &format!(
             "  - create: {{table: {name}, {when}}}\n  - load: {{table: {name}, method: copy, clients: {clients}, {when}}}\n"
@@ -326,25 +326,25 @@ tables:
     rows: 700
     values: &values
       numbers: {array: {length: {min: 0, max: 400}, of: {normal: {mean: 0, deviation: 1e9}}}, nulls: 5%}
-  both:
-    ddl: CREATE TABLE both (numbers {{ type.sql }}, packed bytea)
+  twice:
+    ddl: CREATE TABLE twice (numbers {{ type.sql }}, packed bytea)
     rows: 700
     values:
       numbers: {array: {length: {min: 0, max: 400}, of: {normal: {mean: 0, deviation: 1e9}}}, nulls: 5%}
       packed: {floats_of: numbers}
 steps:
   - create: arrays
-  - create: both
+  - create: twice
   - load: {name: load_arrays, table: arrays, method: copy}
-  - load: {name: load_both, table: both, method: {insert: {rows_per_batch: 50}}}
+  - load: {name: load_twice, table: twice, method: {insert: {rows_per_batch: 50}}}
 "#
     .to_owned()
     .replace("&values", "");
     for (number, way) in ways.iter().enumerate() {
         text += &format!(
             "  - read: {{name: array_{number}, table: arrays, decode: floats, method: {way}}}\n\
-             \x20 - read: {{name: other_{number}, table: both, columns: [numbers], decode: floats, method: {way}}}\n\
-             \x20 - read: {{name: packed_{number}, table: both, columns: [packed], decode: floats, method: {way}}}\n"
+             \x20 - read: {{name: other_{number}, table: twice, columns: [numbers], decode: floats, method: {way}}}\n\
+             \x20 - read: {{name: packed_{number}, table: twice, columns: [packed], decode: floats, method: {way}}}\n"
         );
     }
     let lab = Lab::new();

@@ -7,7 +7,7 @@ use tokio::task::JoinSet;
 
 use super::{Taken, hex, joined, moved, read_state, set_up};
 use crate::engine::postgres::load::WorkError;
-use crate::engine::postgres::read::{self, KeyRange, ReadRequest};
+use crate::engine::postgres::read::{self, KeyRange, Parking, ReadRequest};
 use crate::engine::postgres::work::Progress;
 use crate::model::{By, Decode, Guard, Read, ReadMethod, Step, StepKind, Table, Verify};
 use crate::run::Expectations;
@@ -36,6 +36,7 @@ pub(super) async fn run_read(
     let keys = key_ranges(stage, read, table).await?;
     read_state::arrange(stage, read, taken).await?;
     let progress = Progress::new(read.clients);
+    let parking = Parking::default();
     let asked = &stage.bound.environment.settings;
     let settings =
         read::session_settings(|name| asked.keys().any(|setting| setting.eq_ignore_ascii_case(name)));
@@ -46,6 +47,7 @@ pub(super) async fn run_read(
         keys: &keys,
         settings: &settings,
         progress: &progress,
+        parking: &parking,
     };
     let start = Instant::now();
     let (clients, connecting) = read::prepare(&request).await?;
@@ -70,6 +72,7 @@ pub(super) async fn run_read(
     taken.samples = sampler.finish(taken.measurement.step_index, &taken.measurement.step);
     let done = done?;
     let end = stage.at_end().await?;
+    drop(parking);
 
     moved(&done, taken);
     taken.measurement.scan = done.scanned;
