@@ -8,8 +8,7 @@ use crate::engine::postgres::{Role, Session, counters};
 use crate::environment::{EnvironmentError, Instance, Usage};
 use crate::model::{BoundTrial, Guard, Measurement, ServerCounters, Table};
 
-/// A role may not do what it tried.
-pub(super) const INSUFFICIENT_PRIVILEGE: &str = "42501";
+const INSUFFICIENT_PRIVILEGE: &str = "42501";
 
 /// A server and the connections of the runner itself.
 pub(super) struct Stage<'a> {
@@ -51,7 +50,7 @@ impl<'a> Stage<'a> {
         Ok(Self { instance, bound, tables, admin, owner, report })
     }
 
-    /// Stops the server cleanly, starts it again and connects anew. False when other settings than before are in force.
+    /// Stops the server cleanly, starts it again and connects anew. False when a setting that was asked for is not in force any more.
     ///
     /// # Errors
     /// The outer error when the server is lost; the inner one says why this server is not restarted.
@@ -65,9 +64,8 @@ impl<'a> Stage<'a> {
         self.owner = Session::open(&self.instance.endpoint, Role::Owner).await?;
         let asked = &self.bound.environment.settings;
         let report = crate::engine::postgres::settings::report(&self.admin.client, asked).await?;
-        let same = report.settings == self.report.settings;
         self.report.postmaster_start = report.postmaster_start;
-        Ok(Ok(same))
+        Ok(Ok(report.settings.iter().all(|setting| setting.in_force)))
     }
 
     /// Empties the write-behind of earlier steps, so that it is not paid in the next window.
@@ -76,6 +74,20 @@ impl<'a> Stage<'a> {
         match self.checkpoint().await {
             Err(error) if error.sqlstate().as_deref() == Some(INSUFFICIENT_PRIVILEGE) => Ok(()),
             other => other.map(|_| ()),
+        }
+    }
+
+    /// A CHECKPOINT without which the step would not be what it says.
+    pub(super) async fn needed_checkpoint(&self) -> Result<(), WorkError> {
+        match self.checkpoint().await {
+            Err(error) if error.sqlstate().as_deref() == Some(INSUFFICIENT_PRIVILEGE) => {
+                Err(WorkError::Protocol(
+                    "a CHECKPOINT is needed before this read, and the role may not do one: grant it pg_checkpoint \
+                     (PostgreSQL 15 or newer), or connect as a superuser"
+                        .to_owned(),
+                ))
+            }
+            other => other.map(drop),
         }
     }
 

@@ -12,7 +12,7 @@ use crate::engine::postgres::work::Progress;
 use crate::model::{By, Decode, Guard, Read, ReadMethod, Step, StepKind, Table, Verify};
 use crate::run::Expectations;
 use crate::run::sampler::Sampler;
-use crate::run::stage::{INSUFFICIENT_PRIVILEGE, Stage};
+use crate::run::stage::Stage;
 
 pub(super) fn method(read: &Read) -> &'static str {
     match read.method {
@@ -57,7 +57,7 @@ pub(super) async fn run_read(
     read_state::look(stage, read, table, taken).await?;
     if read.method == ReadMethod::Scan {
         // Pages that are dirty already are not counted as dirtied.
-        stage.checkpoint().await.map_err(needs_checkpoint)?;
+        stage.needed_checkpoint().await?;
     }
     let before = stage.before().await?;
 
@@ -105,15 +105,6 @@ async fn key_ranges(stage: &Stage<'_>, read: &Read, table: &Table) -> Result<Vec
         ranges.push(KeyRange::ask(&stage.owner, &copy.name, column, nullable).await?);
     }
     Ok(ranges)
-}
-
-fn needs_checkpoint(error: WorkError) -> WorkError {
-    if error.sqlstate().as_deref() == Some(INSUFFICIENT_PRIVILEGE) {
-        let text = "a scan counts the pages it dirties, which needs a CHECKPOINT before it, and the role may not do one; \
-                    give it the role pg_checkpoint";
-        return WorkError::Protocol(text.to_owned());
-    }
-    error
 }
 
 /// Whether a table still holds the generator's rows at a step: SQL of the experiment after the load may have

@@ -26,15 +26,15 @@ pub(super) async fn arrange(stage: &mut Stage<'_>, read: &Read, taken: &mut Take
             let sql = format!("VACUUM (FREEZE, ANALYZE) {}", quote_ident(&copy.name));
             stage.admin.client.batch_execute(&sql).await?;
         }
-        stage.checkpoint().await?;
+        stage.needed_checkpoint().await?;
         taken.measurement.spans.settle = Some(start.elapsed().as_secs_f64());
     }
     match read.cache {
         Cache::AsIs => {}
         Cache::Warm => drop(verify::stored_content(&stage.owner.client, &table).await?),
         Cache::Cold => match stage.restart().await? {
-            Ok(same) => {
-                if !same {
+            Ok(in_force) => {
+                if !in_force {
                     taken.measurement.guards.push(Guard::SettingNotInForce);
                 }
                 state.cache_note = drop_pages(stage).await.err();

@@ -338,6 +338,35 @@ fn reads_name_columns_that_exist() {
 }
 
 #[test]
+fn clients_share_by_an_integer_key_and_decode_what_is_there() {
+    let with = |read: Read| with_steps(vec![create(), load(LoadMethod::Copy(copy())), StepKind::Read(read)]);
+    let by = |column: &str| By::Key { column: column.to_owned() };
+    assert_fine(&with(Read { by: by("c0"), ..read() }));
+    assert_one(&with(Read { by: by("d1"), ..read() }), "steps.2.read.key", "no column `d1`");
+    let mut text = with(Read { by: by("c0"), ..read() });
+    text.tables[0].columns[0].kind = ColumnType::Text;
+    assert_one(&text, "steps.2.read.key", "not of an integer type");
+    let scan = Read { method: ReadMethod::Scan, ..read() };
+    assert_fine(&with(scan.clone()));
+    assert_one(&with(Read { decode: Decode::Values, ..scan }), "steps.2.read.decode", "no rows travel");
+    assert_one(&with(Read { decode: Decode::Floats, ..read() }), "steps.2.read.decode", "holds floats");
+}
+
+#[test]
+fn memory_is_never_cold_and_lossy_text_is_never_decoded() {
+    let with = |read: Read| with_steps(vec![create(), load(LoadMethod::Copy(copy())), StepKind::Read(read)]);
+    let mut cold = with(Read { cache: Cache::Cold, ..read() });
+    assert_fine(&cold);
+    cold.environment.storage = Storage::Tmpfs;
+    assert_one(&cold, "steps.2.read.cache", "never cold");
+    let method = ReadMethod::CopyOut { format: CopyFormat::Text };
+    let mut lossy = with(Read { method, decode: Decode::Values, ..read() });
+    assert_fine(&lossy);
+    lossy.environment.settings.insert("extra_float_digits".to_owned(), Scalar::Int(0));
+    assert_one(&lossy, "steps.2.read.decode", "extra_float_digits");
+}
+
+#[test]
 fn every_copy_of_a_table_is_read() {
     let mut trial = with_steps(vec![create(), load(LoadMethod::Copy(copy())), StepKind::Read(read())]);
     let copy = trial.tables[0].copies[0].clone();
