@@ -27,7 +27,7 @@ const COMPUTED: &str = r#"
         c_bool boolean, c_int2 smallint, c_int4 integer, c_int8 bigint, c_float4 real, c_float8 double precision,
         c_numeric numeric(12,3), c_any numeric, c_text text, c_varchar varchar(60), c_char char(30), c_bytea bytea, c_date date,
         c_timestamp timestamp, c_timestamptz timestamptz, c_long timestamptz, c_uuid uuid, c_jsonb jsonb, c_json json, c_null text,
-        c_digits text, c_extreme bigint, c_nan double precision, c_forever date, c_backslash text)
+        c_extreme bigint, c_backslash text)
     rows: 203
     copies: "{{ way.copies }}"
     values:
@@ -40,7 +40,7 @@ const COMPUTED: &str = r#"
       c_numeric: {sequence: {start: -10.5, step: 0.125}}
       c_any: {sequence: {start: 1, step: 0.5}}
       c_text: {template: "it's {{ row }} of {{ row * 7 + 3 | pad(2) }} \\ {{ row // 10 % 7 | pad(3) }}"}
-      c_varchar: {template: "{{ row % 10 * -3 + 5 | pad(4) }}|{{ row * 9223372036854775807 }}"}
+      c_varchar: {template: "{{ row % 10 * 3 - 15 | pad(4) }}|{{ row * 9223372036854775807 }}"}
       c_char: {template: "{{ row * 1000 | pad(8) }}é"}
       c_bytea: "\\x00ff5c27"
       c_date: {sequence: {start: 1969-12-30, step: -3}}
@@ -49,12 +49,9 @@ const COMPUTED: &str = r#"
       c_long: {sequence: {start: 1900-01-01T00:00:00Z, step: 400000000.5}}
       c_uuid: 01234567-89ab-cdef-0123-456789abcdef
       c_jsonb: {object: {n: {sequence: {start: 5, step: 2}}, deep: {object: {t: {template: "a\"{{ row }}\t"}}}, f: true, x: null}}
-      c_json: {object: {half: {sequence: {start: 0.5, step: 0.25}}, text: "q\"\\"}}
+      c_json: {object: {half: {sequence: {start: 5, step: -25}}, text: "q\"\\"}}
       c_null: null
-      c_digits: {sequence: {start: -3}}
       c_extreme: -9223372036854775808
-      c_nan: NaN
-      c_forever: infinity
       c_backslash: "a\\b'c\n\\."
 "#;
 
@@ -80,7 +77,7 @@ fn the_same_rows(server: Server) {
     let lab = Lab::new();
     lab.experiment(&experiment());
     let said = lab.run(server, &[]);
-    let run = lab.newest();
+    let run = lab.find().unwrap_or_else(|| panic!("{}", said.stderr));
     for record in run.records() {
         assert_eq!(record.outcome, Outcome::Ok, "{}: {:?}", record.treatment, record.error);
     }
@@ -100,7 +97,7 @@ fn the_same_rows(server: Server) {
             "unnest autocommit" | "procedure" | "procedure commits" => 0,
             "unnest batches" => 2,
             "generate commits" => 3,
-            "generate clients" => 5,
+            "generate clients" => 6,
             "unnest clients" => 3,
             _ => u64::from(copies),
         };
