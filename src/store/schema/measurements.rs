@@ -53,6 +53,7 @@ const COLUMNS: &[Column] = columns! {
     valid Bool "" "Trial and step are ok, the step tripped no guard and no step tripped one that voids the trial; only these may be averaged" = valid;
 
     rows_per_second Float "rows/second" "`rows` / `seconds`; null over a span of zero and for a step that did not end well" = |r| step(r, |m| m.rows_per_second().into());
+    payload_bytes_per_second Float "bytes/second" "`payload_bytes` / `seconds`, under the same conditions" = |r| step(r, |m| m.payload_bytes_per_second().into());
     seconds Float "seconds" "The headline span: first BEGIN to last acknowledged COMMIT, or all statements of the step" = |r| spans(r, |s| s.seconds.into());
     connect_seconds Float "seconds" "Opening the connections; outside `seconds`" = |r| spans(r, |s| s.connect.into());
     prepare_seconds Float "seconds" "Preparing statements, writing server files; outside `seconds`" = |r| spans(r, |s| s.prepare.into());
@@ -60,6 +61,7 @@ const COLUMNS: &[Column] = columns! {
     commit_seconds Float "seconds" "COMMIT round trips of the slowest client, inside `seconds`" = |r| spans(r, |s| s.commit.into());
     first_row_seconds Float "seconds" "Asking to first row (reads)" = |r| spans(r, |s| s.first_row.into());
     flush_seconds Float "seconds" "CHECKPOINT after the commit: durable in the data files; outside `seconds`" = |r| spans(r, |s| s.flush.into());
+    durable_seconds Float "seconds" "`seconds` + `flush_seconds`: until the rows are in the data files" = |r| step(r, |m| m.durable_seconds().into());
     settle_seconds Float "seconds" "VACUUM (ANALYZE) after that; outside `seconds`" = |r| spans(r, |s| s.settle.into());
     verify_seconds Float "seconds" "Counting rows and comparing content; outside every other span" = |r| spans(r, |s| s.verify.into());
 
