@@ -153,7 +153,8 @@ impl ClaimBinder<'_> {
             return Err(());
         };
         let steps: Vec<String> = file.step_names().map(str::to_owned).collect();
-        let known = steps.iter().map(|step| self.step(step, &path, found)).all(|known| known);
+        // Each is looked up, so that each that is wrong is told.
+        let known = steps.iter().fold(true, |known, step| self.step(step, &path, found) && known);
         let named = self.number(name, steps.len(), key == "counter", &path, found);
         if !(known && named) {
             return Err(());
