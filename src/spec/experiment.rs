@@ -7,6 +7,7 @@ use std::sync::{Arc, Mutex, PoisonError};
 use sha2::{Digest, Sha256};
 
 use crate::model::{BoundTrial, Claim, Design, Scalar, Treatment};
+use crate::plan::smoke_trial;
 use crate::spec::bind::bind;
 use crate::spec::design::treatments;
 use crate::spec::diagnostic::{Diagnostic, Diagnostics};
@@ -40,6 +41,8 @@ pub struct Spec {
     pub expectation: Option<String>,
     /// What is varied.
     pub design: Design,
+    /// Whether [`Spec::bind`] gives treatments with capped rows and durations.
+    pub smoke: bool,
     /// Published statements that are re-tested.
     pub claims: Vec<Claim>,
     /// The file.
@@ -48,7 +51,7 @@ pub struct Spec {
     pub source_text: String,
     /// The file after profile and `--set`, templates not rendered.
     pub resolved: serde_json::Value,
-    /// SHA-256 of `resolved`, of `--only` and of every file the experiment names.
+    /// SHA-256 of `resolved`, of `--only`, of `--smoke` and of every file the experiment names.
     pub hash: String,
     /// What is probably not meant.
     pub warnings: Diagnostics,
@@ -78,7 +81,12 @@ impl Spec {
     pub fn bind(&self, treatment: &Treatment) -> Result<BoundTrial, Diagnostics> {
         let mut found = Diagnostics::default();
         match self.bind_into(treatment, &mut found) {
-            Some(bound) if !found.has_errors() => Ok(bound.trial),
+            Some(mut bound) if !found.has_errors() => {
+                if self.smoke {
+                    smoke_trial(&mut bound.trial);
+                }
+                Ok(bound.trial)
+            }
             _ => {
                 found.sort(&self.tree.place.source.name);
                 Err(found)
@@ -194,6 +202,9 @@ impl Spec {
         };
         part(&self.resolved.to_string());
         part(&only.join("\n"));
+        if self.smoke {
+            part("smoke");
+        }
         for (name, source) in self.files.used() {
             part(&name);
             part(&source.text);
@@ -362,7 +373,7 @@ steps: [{create: t}]
                 "server.settings.work_mem=64MB".to_owned(),
             ],
             only: vec!["batch=500".to_owned(), "load=one".to_owned()],
-            environments: None,
+            ..LoadOptions::default()
         };
         let changed = unlogged(&options);
         assert_eq!(changed.design.blocks.max, 2);

@@ -14,6 +14,7 @@ const COLUMNS: &[Column] = columns! {
     experiment_hash Text "" "SHA-256 of the resolved experiment and every file it names" = |r| (&r.run.spec.hash).into();
     tool_version Text "" "Version of loadlab" = |r| (&r.run.tool.version).into();
     tool_commit Text "" "Commit loadlab was built from, or `unknown`" = |r| (&r.run.tool.commit).into();
+    smoke Bool "" "Whether rows, durations and blocks were capped (`--smoke`): numbers that prove nothing about speed" = |r| r.run.smoke.into();
     seed Unsigned "" "Seed of the order and of generated rows" = |r| Value::Unsigned(r.run.seed);
     host_os Text "" "Operating system of the machine" = |r| (&r.run.host.os).into();
     host_kernel Text "" "Kernel release" = |r| r.run.host.kernel.as_ref().into();
@@ -50,7 +51,7 @@ const COLUMNS: &[Column] = columns! {
     outcome Text "" "How the step ended, in the words of `trial_outcome`" = |r| step(r, |m| m.outcome.map(crate::model::Outcome::name).into());
     error Text "" "What ended the step; passwords removed" = |r| step(r, |m| m.error.as_ref().into());
     guards Texts "" "Guards that tripped in the step; empty for none" = guards;
-    valid Bool "" "Trial and step are ok, the step tripped no guard and no step tripped one that voids the trial; only these may be averaged" = valid;
+    valid Bool "" "Trial and step are ok, the step tripped no guard, no step tripped one that voids the trial, and it is no smoke run; only these may be averaged" = valid;
 
     rows_per_second Float "rows/second" "`rows` / `seconds`; null over a span of zero and for a step that did not end well" = |r| step(r, |m| m.rows_per_second().into());
     payload_bytes_per_second Float "bytes/second" "`payload_bytes` / `seconds`, under the same conditions" = |r| step(r, |m| m.payload_bytes_per_second().into());
@@ -129,7 +130,8 @@ fn guards(row: &Row<'_>) -> Value {
 }
 
 fn valid(row: &Row<'_>) -> Value {
-    row.measurement.is_some_and(|measurement| row.record.reasons_against(measurement).is_empty()).into()
+    let usable = |measurement| row.record.reasons_against(measurement).is_empty();
+    (!row.run.smoke && row.measurement.is_some_and(usable)).into()
 }
 
 fn backend(backend: Backend) -> &'static str {
