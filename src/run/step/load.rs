@@ -39,6 +39,7 @@ pub(super) async fn run_load(
         load::prepare(&instance.endpoint, instance.exchange.as_ref(), table, load, &progress).await?;
     set_up(&mut taken.measurement, start.elapsed(), connecting);
     stage.clear_the_way().await?;
+    let waits = stage.watch().await?;
     let before = stage.before().await?;
 
     let start = Instant::now();
@@ -55,6 +56,7 @@ pub(super) async fn run_load(
     if matches!(&load.method, LoadMethod::Procedure(procedure) if procedure.body.is_some()) {
         done.rows = verify::count(&stage.owner.client, table).await?;
     }
+    taken.measurement.pressure.client_wait_share = waits.finish();
 
     taken.measurement.spans.seconds = seconds;
     moved(&done, taken);
