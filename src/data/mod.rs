@@ -11,6 +11,7 @@ mod content;
 mod decimal;
 mod distribution;
 mod floats;
+mod formula;
 mod json;
 mod maker;
 mod permutation;
@@ -25,6 +26,7 @@ pub use calendar::{
 };
 pub use content::{Content, row_hash, share, share_of};
 pub use floats::{FloatHasher, floats_of_rows};
+pub use formula::{Formula, Piece};
 pub use json::write_uuid;
 pub use table::{ColumnGenerator, DataError, Plain, TableGenerator};
 pub use value::{ArrayValue, Scratch, Value};

@@ -87,6 +87,18 @@ pub enum Guard {
     RowsWrong,
     /// The content checksum is not the generator's.
     ChecksumWrong,
+    /// A thread of the client was busy all the time, or the server waited for the client: the number is the client's.
+    ClientBound,
+    /// The server's cgroup was held back by its CPU quota.
+    Throttled,
+    /// The kernel killed a process of the server for want of memory.
+    OutOfMemoryKill,
+    /// The machine swapped.
+    Swapped,
+    /// A hypervisor gave the machine's CPU time to others.
+    CpuStolen,
+    /// Wall clock and monotonic clock moved apart.
+    ClockDisagrees,
     /// A read was to begin without anything in the caches, but did not, or it cannot be known.
     CacheNotCold,
     /// A read was to begin with everything in a cache, but did not.
@@ -104,6 +116,12 @@ impl Guard {
             Self::CheckpointInWindow => "checkpoint_in_window",
             Self::RowsWrong => "rows_wrong",
             Self::ChecksumWrong => "checksum_wrong",
+            Self::ClientBound => "client_bound",
+            Self::Throttled => "throttled",
+            Self::OutOfMemoryKill => "out_of_memory_kill",
+            Self::Swapped => "swapped",
+            Self::CpuStolen => "cpu_stolen",
+            Self::ClockDisagrees => "clock_disagrees",
             Self::CacheNotCold => "cache_not_cold",
             Self::CacheNotWarm => "cache_not_warm",
         }
@@ -188,6 +206,9 @@ pub struct Measurement {
     pub checksum_expected: Option<String>,
     /// Content checksum of the table or of the decoded values (hex).
     pub checksum: Option<String>,
+    /// Why the content was not compared with the generator, where it could not be.
+    #[serde(default)]
+    pub content_unverified: Option<String>,
     /// Bytes of row data that went over the connection or lay in the file.
     pub payload_bytes: Option<u64>,
     /// CPU time of this process, all threads, within `spans.seconds`.
@@ -200,12 +221,34 @@ pub struct Measurement {
     pub batch_latency: Option<Latency>,
     /// Time per COMMIT, seconds.
     pub commit_latency: Option<Latency>,
+    /// What else happened on the machine.
+    #[serde(default)]
+    pub pressure: Pressure,
     /// What a read met (reads).
     #[serde(default)]
     pub read: Option<ReadState>,
     /// What a scan by the server did (reads of method `scan`).
     #[serde(default)]
     pub scan: Option<Scanned>,
+}
+
+/// What else happened on the machine during a step's window.
+#[derive(Debug, Clone, Copy, PartialEq, Default, Serialize, Deserialize)]
+pub struct Pressure {
+    /// Share of the time that the client's busiest thread was on a CPU, 0 to 1.
+    pub busiest_client_thread_share: Option<f64>,
+    /// Share of looks at the server's working sessions that found one waiting for its client, 0 to 1.
+    pub client_wait_share: Option<f64>,
+    /// Share of the machine's CPU time that a hypervisor gave to others, 0 to 1.
+    pub stolen_share: Option<f64>,
+    /// Bytes swapped in and out by the whole machine.
+    pub swapped_bytes: Option<u64>,
+    /// Times the server's cgroup was held back by its CPU quota.
+    pub throttled_periods: Option<u64>,
+    /// Processes of the server that the kernel killed for want of memory.
+    pub memory_kills: Option<u64>,
+    /// How far wall clock and monotonic clock moved apart, seconds.
+    pub clock_disagreement_seconds: Option<f64>,
 }
 
 /// What a read met just before its clock started.

@@ -6,29 +6,32 @@
 //! the earlier shapes.
 
 mod claim;
+mod computable;
 mod design;
 mod environment;
 mod measurement;
+mod metric;
 mod scalar;
 mod step;
 mod table;
 mod trial;
 mod validity;
 
-pub use claim::{Claim, ClaimSource, Contrast, Group, Metric, Statement};
+pub use claim::{Claim, ClaimSource, Contrast, Group, Metric, RawUnit, RawValues, Reading, Statement};
 pub use design::{Blocks, Design, Factor, Level, Treatment};
 pub use environment::{
     Backend, Checksums, ConnectionPath, EnvironmentSpec, FreshMethod, InitOptions, Limits, Storage,
     VersionRange,
 };
 pub use measurement::{
-    EffectiveSetting, Guard, Latency, Measurement, Outcome, ReadState, Sample, Scanned, ServerCounters,
-    ServerFacts, Spans, TrialRecord,
+    EffectiveSetting, Guard, Latency, Measurement, Outcome, Pressure, ReadState, Sample, Scanned,
+    ServerCounters, ServerFacts, Spans, TrialRecord,
 };
+pub use metric::{METRICS, MetricKind, Nature, metric_kind};
 pub use scalar::Scalar;
 pub use step::{
-    By, Cache, Copy, CopyFormat, CopySource, Decode, Insert, Load, LoadMethod, Read, ReadMethod,
-    SameTransaction, SelectMode, State, Step, StepKind, TextOrBinary, Until, Verify,
+    By, Cache, Copy, CopyFormat, CopySource, Decode, Generate, Insert, Load, LoadMethod, Procedure, Read,
+    ReadMethod, SameTransaction, SelectMode, State, Step, StepKind, TextOrBinary, Unnest, Until, Verify,
 };
 pub use table::{Column, ColumnType, Generator, Persistence, Table, TableCopy, TemplatePart, TextShape};
 pub use trial::{BoundTrial, PlannedTrial};
