@@ -6,7 +6,8 @@ use indexmap::IndexMap;
 use jiff::Timestamp;
 use loadlab::model::{
     Backend, Blocks, Design, EffectiveSetting, Factor, Guard, Latency, Level, Measurement, Outcome,
-    PlannedTrial, Pressure, Sample, Scalar, ServerCounters, ServerFacts, Spans, Treatment, TrialRecord,
+    PlannedTrial, Pressure, ReadState, Sample, Scalar, Scanned, ServerCounters, ServerFacts, Spans,
+    Treatment, TrialRecord,
 };
 use loadlab::store::{
     EnvironmentChoice, HostFacts, OptionsUsed, RunFolder, RunManifest, SCHEMA_VERSION, SpecRecord,
@@ -130,6 +131,16 @@ pub(crate) fn complete() -> Example {
         counters,
         batch_latency: latency,
         commit_latency: latency,
+        content_unverified: text.clone(),
+        read: Some(ReadState {
+            cached_share: seconds,
+            buffered_share: seconds,
+            all_visible_share: seconds,
+            all_frozen_share: seconds,
+            cache_note: text.clone(),
+            session_settings: text.iter().cloned().collect(),
+        }),
+        scan: Some(Scanned::default()),
         pressure: Pressure {
             busiest_client_thread_share: seconds,
             client_wait_share: seconds,
