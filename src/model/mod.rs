@@ -9,13 +9,14 @@ mod claim;
 mod design;
 mod environment;
 mod measurement;
+mod metric;
 mod scalar;
 mod step;
 mod table;
 mod trial;
 mod validity;
 
-pub use claim::{Claim, ClaimSource, Contrast, Group, Metric, Statement};
+pub use claim::{Claim, ClaimSource, Contrast, Group, Metric, RawUnit, RawValues, Reading, Statement};
 pub use design::{Blocks, Design, Factor, Level, Treatment};
 pub use environment::{
     Backend, Checksums, ConnectionPath, EnvironmentSpec, FreshMethod, InitOptions, Limits, Storage,
@@ -25,6 +26,7 @@ pub use measurement::{
     EffectiveSetting, Guard, Latency, Measurement, Outcome, Sample, ServerCounters, ServerFacts, Spans,
     TrialRecord,
 };
+pub use metric::{METRICS, MetricKind, Nature, metric_kind};
 pub use scalar::Scalar;
 pub use step::{
     Cache, Copy, CopyFormat, CopySource, Decode, Insert, Load, LoadMethod, Read, ReadMethod, SameTransaction,

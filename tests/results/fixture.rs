@@ -272,6 +272,7 @@ fn manifest(experiment: &str, run: &str, design: Design, trials: u64) -> RunMani
         experiment: experiment.to_owned(),
         run: run.to_owned(),
         question: "What does it cost | or gain?\n".to_owned(),
+        smoke: false,
         spec: SpecRecord {
             file: format!("{experiment}.yaml"),
             text: format!("experiment: {experiment}\n"),

@@ -14,6 +14,7 @@ const COLUMNS: &[Column] = columns! {
     experiment_hash Text "" "SHA-256 of the resolved experiment and every file it names" = |r| (&r.run.spec.hash).into();
     tool_version Text "" "Version of loadlab" = |r| (&r.run.tool.version).into();
     tool_commit Text "" "Commit loadlab was built from, or `unknown`" = |r| (&r.run.tool.commit).into();
+    smoke Bool "" "Whether rows, durations and blocks were capped (`--smoke`): numbers that prove nothing about speed" = |r| r.run.smoke.into();
     seed Unsigned "" "Seed of the order and of generated rows" = |r| Value::Unsigned(r.run.seed);
     host_os Text "" "Operating system of the machine" = |r| (&r.run.host.os).into();
     host_kernel Text "" "Kernel release" = |r| r.run.host.kernel.as_ref().into();
@@ -50,9 +51,10 @@ const COLUMNS: &[Column] = columns! {
     outcome Text "" "How the step ended, in the words of `trial_outcome`" = |r| step(r, |m| m.outcome.map(crate::model::Outcome::name).into());
     error Text "" "What ended the step; passwords removed" = |r| step(r, |m| m.error.as_ref().into());
     guards Texts "" "Guards that tripped in the step; empty for none" = guards;
-    valid Bool "" "Trial and step are ok, the step tripped no guard and no step tripped one that voids the trial; only these may be averaged" = valid;
+    valid Bool "" "Trial and step are ok, the step tripped no guard, no step tripped one that voids the trial, and it is no smoke run; only these may be averaged" = valid;
 
     rows_per_second Float "rows/second" "`rows` / `seconds`; null over a span of zero and for a step that did not end well" = |r| step(r, |m| m.rows_per_second().into());
+    payload_bytes_per_second Float "bytes/second" "`payload_bytes` / `seconds`, under the same conditions" = |r| step(r, |m| m.payload_bytes_per_second().into());
     seconds Float "seconds" "The headline span: first BEGIN to last acknowledged COMMIT, or all statements of the step" = |r| spans(r, |s| s.seconds.into());
     connect_seconds Float "seconds" "Opening the connections; outside `seconds`" = |r| spans(r, |s| s.connect.into());
     prepare_seconds Float "seconds" "Preparing statements, writing server files; outside `seconds`" = |r| spans(r, |s| s.prepare.into());
@@ -60,6 +62,7 @@ const COLUMNS: &[Column] = columns! {
     commit_seconds Float "seconds" "COMMIT round trips of the slowest client, inside `seconds`" = |r| spans(r, |s| s.commit.into());
     first_row_seconds Float "seconds" "Asking to first row (reads)" = |r| spans(r, |s| s.first_row.into());
     flush_seconds Float "seconds" "CHECKPOINT after the commit: durable in the data files; outside `seconds`" = |r| spans(r, |s| s.flush.into());
+    durable_seconds Float "seconds" "`seconds` + `flush_seconds`: until the rows are in the data files" = |r| step(r, |m| m.durable_seconds().into());
     settle_seconds Float "seconds" "VACUUM (ANALYZE) after that; outside `seconds`" = |r| spans(r, |s| s.settle.into());
     verify_seconds Float "seconds" "Counting rows and comparing content; outside every other span" = |r| spans(r, |s| s.verify.into());
 
@@ -127,7 +130,8 @@ fn guards(row: &Row<'_>) -> Value {
 }
 
 fn valid(row: &Row<'_>) -> Value {
-    row.measurement.is_some_and(|measurement| row.record.reasons_against(measurement).is_empty()).into()
+    let usable = |measurement| row.record.reasons_against(measurement).is_empty();
+    (!row.run.smoke && row.measurement.is_some_and(usable)).into()
 }
 
 fn backend(backend: Backend) -> &'static str {
