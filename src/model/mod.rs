@@ -23,8 +23,8 @@ pub use environment::{
     VersionRange,
 };
 pub use measurement::{
-    EffectiveSetting, Guard, Latency, Measurement, Outcome, Sample, ServerCounters, ServerFacts, Spans,
-    TrialRecord,
+    EffectiveSetting, Guard, Latency, Measurement, Outcome, Pressure, Sample, ServerCounters, ServerFacts,
+    Spans, TrialRecord,
 };
 pub use metric::{METRICS, MetricKind, Nature, metric_kind};
 pub use scalar::Scalar;

@@ -2,10 +2,13 @@
 //! and knows neither Parquet nor terminals.
 
 mod client;
+mod guards;
+mod machine;
 mod sampler;
 mod stage;
 mod step;
 mod trial;
+mod waits;
 
 use std::collections::HashMap;
 use std::sync::Arc;
