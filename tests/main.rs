@@ -18,6 +18,7 @@ mod server_image;
 mod server_install;
 mod server_interrupt;
 mod server_local;
+mod server_loads;
 mod server_methods;
 mod server_run;
 mod server_smoke;

@@ -10,6 +10,7 @@ mod constant;
 mod content;
 mod decimal;
 mod distribution;
+mod formula;
 mod json;
 mod maker;
 mod permutation;
@@ -21,6 +22,7 @@ mod value;
 
 pub use calendar::{DATE_INFINITY, TIMESTAMP_INFINITY, write_date, write_timestamp};
 pub use content::{Content, row_hash, share, share_of};
+pub use formula::{Formula, Piece};
 pub use json::write_uuid;
 pub use table::{ColumnGenerator, DataError, Plain, TableGenerator};
 pub use value::{ArrayValue, Scratch, Value};

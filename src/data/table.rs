@@ -153,6 +153,15 @@ impl ColumnGenerator {
         }
     }
 
+    /// Whether some rows, drawn at random, are NULL.
+    pub(super) fn may_be_null(&self) -> bool {
+        !matches!(self.nulls, Nulls::None)
+    }
+
+    pub(super) fn maker(&self) -> &Maker {
+        &self.maker
+    }
+
     /// How the value follows from the row number, when it does so plainly.
     pub fn plain(&self) -> Option<Plain<'_>> {
         if !matches!(self.nulls, Nulls::None) {

@@ -200,6 +200,9 @@ pub struct Measurement {
     pub checksum_expected: Option<String>,
     /// Content checksum of the table or of the decoded values (hex).
     pub checksum: Option<String>,
+    /// Why the content was not compared with the generator, where it could not be.
+    #[serde(default)]
+    pub content_unverified: Option<String>,
     /// Bytes of row data that went over the connection or lay in the file.
     pub payload_bytes: Option<u64>,
     /// CPU time of this process, all threads, within `spans.seconds`.

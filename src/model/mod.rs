@@ -6,6 +6,7 @@
 //! the earlier shapes.
 
 mod claim;
+mod computable;
 mod design;
 mod environment;
 mod measurement;
@@ -29,8 +30,8 @@ pub use measurement::{
 pub use metric::{METRICS, MetricKind, Nature, metric_kind};
 pub use scalar::Scalar;
 pub use step::{
-    Cache, Copy, CopyFormat, CopySource, Decode, Insert, Load, LoadMethod, Read, ReadMethod, SameTransaction,
-    SelectMode, Step, StepKind, TextOrBinary, Until, Verify,
+    Cache, Copy, CopyFormat, CopySource, Decode, Generate, Insert, Load, LoadMethod, Procedure, Read,
+    ReadMethod, SameTransaction, SelectMode, Step, StepKind, TextOrBinary, Unnest, Until, Verify,
 };
 pub use table::{Column, ColumnType, Generator, Persistence, Table, TableCopy, TemplatePart, TextShape};
 pub use trial::{BoundTrial, PlannedTrial};

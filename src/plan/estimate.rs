@@ -6,7 +6,7 @@ use super::rates::RATES;
 use super::width::{index_entry_bytes, row_bytes, text_row_bytes};
 use crate::model::{
     BoundTrial, Column, Copy, CopySource, Insert, Load, LoadMethod, Persistence, Read, SameTransaction,
-    Scalar, StepKind, Table, Until,
+    Scalar, StepKind, Table, Unnest, Until,
 };
 
 /// A fresh cluster, its WAL segments included.
@@ -166,6 +166,13 @@ impl Running<'_> {
         let work = match &load.method {
             LoadMethod::Insert(insert) => insert_seconds(insert, shape, load.clients),
             LoadMethod::Copy(copy) => copy_seconds(copy, shape, load.clients),
+            LoadMethod::Unnest(unnest) => unnest_seconds(unnest, shape, load.clients),
+            LoadMethod::Generate(generate) => {
+                server_seconds(RATES.generated_row, generate.rows_per_commit, shape, load.clients)
+            }
+            LoadMethod::Procedure(procedure) => {
+                server_seconds(RATES.looped_row, procedure.rows_per_commit, shape, load.clients)
+            }
         };
         let written = entries * RATES.index_entry + wal * RATES.wal_byte;
         self.seconds += (work + written) / parallel(load.clients);
@@ -216,6 +223,17 @@ fn insert_seconds(insert: &Insert, shape: &Shape, clients: u32) -> f64 {
 fn copy_seconds(copy: &Copy, shape: &Shape, clients: u32) -> f64 {
     shape.rows * (RATES.copied_row + shape.row * RATES.byte)
         + commits(shape.rows, copy.rows_per_commit, clients) * RATES.commit
+}
+
+fn unnest_seconds(unnest: &Unnest, shape: &Shape, clients: u32) -> f64 {
+    let batches = shape.rows / unnest.rows_per_batch.max(1) as f64;
+    shape.rows * (RATES.unnested_row + shape.row * RATES.byte)
+        + batches * (RATES.prepared_statement + RATES.round_trip)
+        + commits(shape.rows, unnest.rows_per_commit, clients) * RATES.commit
+}
+
+fn server_seconds(row: f64, rows_per_commit: Option<u64>, shape: &Shape, clients: u32) -> f64 {
+    shape.rows * (row + shape.row * RATES.byte) + commits(shape.rows, rows_per_commit, clients) * RATES.commit
 }
 
 fn until_seconds(until: Until, bytes: f64) -> f64 {

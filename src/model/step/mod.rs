@@ -7,7 +7,10 @@ use std::time::Duration;
 
 use serde::{Deserialize, Serialize};
 
-pub use load::{Copy, CopyFormat, CopySource, Insert, Load, LoadMethod, SameTransaction, Until, Verify};
+pub use load::{
+    Copy, CopyFormat, CopySource, Generate, Insert, Load, LoadMethod, Procedure, SameTransaction, Unnest,
+    Until, Verify,
+};
 pub use read::{Cache, Decode, Read, ReadMethod, SelectMode, TextOrBinary};
 
 /// One thing a trial does, measured.

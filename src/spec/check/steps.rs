@@ -141,7 +141,7 @@ impl<'a> History<'a> {
         let table = load.table;
         let same_transaction = match &load.method {
             LoadMethod::Copy(copy) => copy.same_transaction,
-            LoadMethod::Insert(_) => SameTransaction::None,
+            _ => SameTransaction::None,
         };
         match (same_transaction, self.tables[table].created) {
             (SameTransaction::Create, Some(before)) => {

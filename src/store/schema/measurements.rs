@@ -71,6 +71,7 @@ const COLUMNS: &[Column] = columns! {
     rows_in_table Int "rows" "Rows in the table at verification" = |r| step(r, |m| m.rows_in_table.into());
     checksum Text "" "Content checksum of the table or of the decoded values (hex)" = |r| step(r, |m| m.checksum.as_ref().into());
     checksum_expected Text "" "Content checksum according to the generator (hex)" = |r| step(r, |m| m.checksum_expected.as_ref().into());
+    content_unverified Text "" "Why the content was not compared with the generator, where the experiment's own SQL makes it" = |r| step(r, |m| m.content_unverified.as_ref().into());
     payload_bytes Int "bytes" "Row data over the connection or in the file" = |r| step(r, |m| m.payload_bytes.into());
     client_cpu_seconds Float "seconds" "CPU time of loadlab, all threads, within `seconds`" = |r| step(r, |m| m.client_cpu_seconds.into());
     client_peak_memory_bytes Int "bytes" "Highest resident memory of loadlab during the step" = |r| step(r, |m| m.client_peak_memory_bytes.into());

@@ -161,7 +161,7 @@ fn any_null(array: ArrayValue<'_>, element: &mut Scratch) -> bool {
 }
 
 /// The type's OID (`src/include/catalog/pg_type.dat`; fixed for all versions).
-fn type_oid(kind: &ColumnType) -> u32 {
+pub(super) fn type_oid(kind: &ColumnType) -> u32 {
     match kind {
         ColumnType::Bool => 16,
         ColumnType::Bytea => 17,
