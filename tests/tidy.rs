@@ -339,7 +339,12 @@ fn every_claim_can_be_traced_and_says_what_it_needs() {
 /// Documents a reader meets.
 fn documents() -> Vec<String> {
     let mut all = vec!["README.md", "ARCHITECTURE.md", "CONTRIBUTING.md", "CHANGELOG.md"];
-    all.extend(["experiments/README.md", "results/README.md", "notebooks/README.md", "environments/images/README.md"]);
+    all.extend([
+        "experiments/README.md",
+        "results/README.md",
+        "notebooks/README.md",
+        "environments/images/README.md",
+    ]);
     all.into_iter().map(str::to_owned).chain(files("docs", ".md")).collect()
 }
 
