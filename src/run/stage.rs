@@ -130,6 +130,17 @@ impl<'a> Stage<'a> {
         })
     }
 
+    /// Whether the experiment itself asks for what a guard warns of: then it is part of what is measured.
+    fn is_asked_for(&self, guard: Guard) -> bool {
+        match guard {
+            Guard::Throttled => self.bound.environment.limits.cpus.is_some(),
+            Guard::AutovacuumInWindow => self.report.settings.iter().any(|setting| {
+                setting.name == "autovacuum" && setting.requested.is_some() && setting.effective == "on"
+            }),
+            _ => false,
+        }
+    }
+
     /// Fills in what changed over the window, once the sessions that worked are gone.
     /// `own_checkpoints`: CHECKPOINTs of the runner since [`Stage::before`].
     pub(super) async fn conclude(
@@ -155,7 +166,6 @@ impl<'a> Stage<'a> {
             changed.toast_bytes = Some(toast);
         }
         used(&before.usage, &end.usage, &mut changed);
-        guard(&changed, &mut measurement.guards);
         measurement.pressure = Pressure {
             client_wait_share: measurement.pressure.client_wait_share,
             throttled_periods: grown(before.usage.throttled_periods, end.usage.throttled_periods),
@@ -164,10 +174,10 @@ impl<'a> Stage<'a> {
         };
         let streams = streams(measurement);
         let seconds = measurement.spans.seconds;
-        let mut tripped = guards::of_machine(&measurement.pressure, seconds, streams);
-        // A quota that the experiment asks for is part of what is measured.
-        let asked_for = self.bound.environment.limits.cpus.is_some();
-        tripped.retain(|guard| *guard != Guard::Throttled || !asked_for);
+        let tripped = guards::of_machine(&measurement.pressure, seconds, streams)
+            .into_iter()
+            .chain(guards::of_server(&changed))
+            .filter(|guard| !self.is_asked_for(*guard));
         measurement.guards.extend(tripped);
         measurement.counters = changed;
         measurement.client_cpu_seconds = before.cpu.zip(end.cpu).map(|(from, to)| (to - from).max(0.0));
@@ -190,14 +200,4 @@ fn grown(before: Option<u64>, after: Option<u64>) -> Option<u64> {
 /// Whether rows flow without a question and an answer for each batch: COPY in and out, and results that are read in one go.
 fn streams(measurement: &Measurement) -> bool {
     measurement.method == "copy" || measurement.kind == "read" && measurement.batch_latency.is_none()
-}
-
-fn guard(counters: &ServerCounters, guards: &mut Vec<Guard>) {
-    if counters.autovacuum_runs.is_some_and(|runs| runs > 0) {
-        guards.push(Guard::AutovacuumInWindow);
-    }
-    let checkpoints = counters.checkpoints_timed.unwrap_or(0) + counters.checkpoints_requested.unwrap_or(0);
-    if checkpoints > 0 {
-        guards.push(Guard::CheckpointInWindow);
-    }
 }

@@ -131,6 +131,16 @@ pub(crate) fn complete() -> Example {
         counters,
         batch_latency: latency,
         commit_latency: latency,
+        content_unverified: text.clone(),
+        read: Some(ReadState {
+            cached_share: seconds,
+            buffered_share: seconds,
+            all_visible_share: seconds,
+            all_frozen_share: seconds,
+            cache_note: text.clone(),
+            session_settings: text.iter().cloned().collect(),
+        }),
+        scan: Some(Scanned::default()),
         pressure: Pressure {
             busiest_client_thread_share: seconds,
             client_wait_share: seconds,
@@ -140,15 +150,6 @@ pub(crate) fn complete() -> Example {
             memory_kills: Some(1),
             clock_disagreement_seconds: seconds,
         },
-        read: Some(ReadState {
-            cached_share: seconds,
-            buffered_share: seconds,
-            all_visible_share: seconds,
-            all_frozen_share: seconds,
-            cache_note: text.clone(),
-            session_settings: vec!["jit=off".to_owned()],
-        }),
-        scan: Some(Scanned::default()),
         ..load(0, "copy", 1.0)
     }];
     let host = &mut example.manifest.host;
