@@ -31,13 +31,24 @@ fn run(lab: &Lab, server: Server, text: &str) -> Run {
     run
 }
 
-/// No step tripped a guard but the one named.
+/// No step tripped a guard but the one named. How busy the machine is must not matter.
 #[track_caller]
 fn guards(record: &TrialRecord, except: &[(&str, Guard)]) {
     for measurement in &record.measurements {
         let expected: Vec<Guard> =
             except.iter().filter(|(step, _)| *step == measurement.step).map(|(_, guard)| *guard).collect();
-        assert_eq!(measurement.guards, expected, "{}: {:?}", measurement.step, measurement.read);
+        let ours = |guard: &&Guard| {
+            guard.voids_trial()
+                || matches!(
+                    guard,
+                    Guard::CacheNotCold
+                        | Guard::CacheNotWarm
+                        | Guard::CheckpointInWindow
+                        | Guard::AutovacuumInWindow
+                )
+        };
+        let found: Vec<Guard> = measurement.guards.iter().filter(ours).copied().collect();
+        assert_eq!(found, expected, "{}: {:?}", measurement.step, measurement.read);
     }
 }
 
@@ -231,11 +242,8 @@ steps:
     let record = run.record();
     guards(&record, &[("disturbed", Guard::CacheNotCold)]);
     assert!(share(step(&record, "disturbed").read.as_ref().unwrap().cached_share) > 0.5);
-    let frame = run.parquet("measurements");
-    assert_eq!(
-        frame.column("valid").unwrap().bool().unwrap().iter().filter(|valid| *valid == Some(false)).count(),
-        1
-    );
+    let reasons = record.reasons_against(step(&record, "disturbed"));
+    assert!(reasons.contains(&"cache_not_cold"), "{reasons:?}");
 }
 
 /// Clients and copies share by ranges of a key: negative numbers, gaps, rows without a key, a partitioned table.
