@@ -2,6 +2,7 @@
 
 mod check;
 mod clean;
+mod commands;
 mod env;
 mod failure;
 mod interrupt;

@@ -9,6 +9,7 @@ use clap::Args;
 use jiff::Timestamp;
 use tokio::sync::watch;
 
+use super::commands;
 use super::failure::{Exit, Failure};
 use super::interrupt;
 use super::options::{self, ServerOptions, SpecOptions};
@@ -56,6 +57,9 @@ pub(super) struct RunArguments {
     /// Allow a plan of more than 100,000 trials
     #[arg(long)]
     many: bool,
+    /// Let `command` steps run programs on this machine; `plan` lists them
+    #[arg(long)]
+    allow_commands: bool,
     /// Backends that the first start of a resumed run took, by environment.
     #[arg(skip)]
     pub(super) settled: HashMap<String, On>,
@@ -78,6 +82,7 @@ pub(super) async fn run(mut arguments: RunArguments) -> Result<Exit, Failure> {
             report::count(plan.trials())
         )));
     }
+    commands::refuse_unless(arguments.allow_commands, &commands::of_plan(&spec, &plan)?)?;
     let folder = match resumed {
         Some(path) => Some(reopen(&path, &spec, &plan)?),
         None => None,
@@ -118,6 +123,7 @@ struct Session<'a> {
     todo: Vec<(PlannedTrial, u32)>,
     estimated_seconds: f64,
     json: bool,
+    allow_commands: bool,
 }
 
 impl<'a> Session<'a> {
@@ -165,7 +171,8 @@ impl<'a> Session<'a> {
         let todo = todo(plan, &mut folder)?;
         let json = arguments.format == "json";
         let estimated_seconds = totals.seconds;
-        Ok(Self { spec, plan, folder, servers, ledger, reaper, todo, estimated_seconds, json })
+        let allow_commands = arguments.allow_commands;
+        Ok(Self { spec, plan, folder, servers, ledger, reaper, todo, estimated_seconds, json, allow_commands })
     }
 
     async fn run(mut self, cancel: watch::Receiver<bool>) -> Result<Exit, Failure> {
@@ -210,11 +217,12 @@ impl<'a> Session<'a> {
         let mut stopping = Stopping::new(&self.spec.design, self.plan.treatments(), self.folder.records()?);
         let stop = Cell::new(stopping.enough().is_some());
         let (spec, servers, folder) = (self.spec, &mut self.servers, &mut self.folder);
+        let (ledger, allowed) = (Arc::clone(&self.ledger), self.allow_commands);
         let todo = std::mem::take(&mut self.todo);
         let tally = run::run(
             &run_id,
             todo.into_iter().take_while(|_| !stop.get()),
-            async |trial: &PlannedTrial| prepare(spec, servers, trial).await,
+            async |trial: &PlannedTrial| prepare(spec, servers, &ledger, allowed, trial).await,
             |event| {
                 store(folder, &mut progress, &event)?;
                 if let Event::Finished(record) = event {
@@ -276,12 +284,22 @@ async fn prepare_all(spec: &Spec, plan: &Plan, servers: &mut Servers) -> Result<
     Ok(())
 }
 
-async fn prepare(spec: &Spec, servers: &mut Servers, trial: &PlannedTrial) -> Result<Prepared, Failure> {
+async fn prepare(
+    spec: &Spec,
+    servers: &mut Servers,
+    ledger: &Arc<Ledger>,
+    commands_allowed: bool,
+    trial: &PlannedTrial,
+) -> Result<Prepared, Failure> {
     let bound = spec.bind(&trial.treatment)?;
+    commands::refuse_unless(commands_allowed, &commands::of_trial(&bound))?;
     let provider = servers.of(&bound.environment).await?;
     let factors = spec.design.describe(&trial.treatment).into_iter();
     Ok(Prepared {
         provider,
+        experiment: spec.name.clone(),
+        folder: spec.folder().to_owned(),
+        ledger: Arc::clone(ledger),
         label: spec.design.label(&trial.treatment),
         factors: factors
             .map(|(name, level)| {
@@ -301,6 +319,7 @@ fn store(folder: &mut RunFolder, progress: &mut Progress, event: &Event<'_>) -> 
             folder.started(trial, *attempt)?;
             progress.trial_started(trial.number + 1, label);
         }
+        Event::Output { name, text } => folder.keep(name, text)?,
         Event::Finished(record) => {
             if record.outcome == Outcome::Cancelled {
                 // A trial that was given up is done again; its record would hide that.

@@ -20,7 +20,7 @@ pub mod local;
 mod local_server;
 mod overlay;
 mod place;
-mod process;
+pub mod process;
 pub mod reaper;
 mod shared_memory;
 mod template;

@@ -22,13 +22,13 @@ pub use environment::{
     VersionRange,
 };
 pub use measurement::{
-    EffectiveSetting, Guard, Latency, Measurement, Outcome, Sample, ServerCounters, ServerFacts, Spans,
+    Captured, EffectiveSetting, Guard, Latency, Measurement, Outcome, Sample, ServerCounters, ServerFacts, Spans,
     TrialRecord,
 };
 pub use scalar::Scalar;
 pub use step::{
-    Cache, Copy, CopyFormat, CopySource, Decode, Insert, Load, LoadMethod, Read, ReadMethod, SameTransaction,
-    SelectMode, Step, StepKind, TextOrBinary, Until, Verify,
+    Cache, Capture, CaptureFrom, Command, Copy, CopyFormat, CopySource, Decode, Insert, Load, LoadMethod, Read, ReadMethod, SameTransaction,
+    SelectMode, Step, StepKind, Stream, TextOrBinary, Unit, Until, Verify,
 };
 pub use table::{Column, ColumnType, Generator, Persistence, Table, TableCopy, TemplatePart, TextShape};
 pub use trial::{BoundTrial, PlannedTrial};

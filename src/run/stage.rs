@@ -2,6 +2,7 @@
 
 use std::sync::Arc;
 
+use super::trial::TrialRequest;
 use crate::engine::postgres::load::WorkError;
 use crate::engine::postgres::settings::ServerReport;
 use crate::engine::postgres::{Role, Session, counters};
@@ -14,6 +15,7 @@ const INSUFFICIENT_PRIVILEGE: &str = "42501";
 pub(super) struct Stage<'a> {
     pub(super) instance: &'a Instance,
     pub(super) bound: &'a BoundTrial,
+    pub(super) request: &'a TrialRequest<'a>,
     pub(super) tables: Vec<Arc<Table>>,
     /// Counters, CHECKPOINT, VACUUM.
     pub(super) admin: Session,
@@ -40,13 +42,17 @@ pub(super) struct AtEnd {
 
 impl<'a> Stage<'a> {
     /// Connects, reads the settings back.
-    pub(super) async fn open(instance: &'a Instance, bound: &'a BoundTrial) -> Result<Self, WorkError> {
+    pub(super) async fn open(
+        instance: &'a Instance,
+        request: &'a TrialRequest<'a>,
+    ) -> Result<Self, WorkError> {
+        let bound: &BoundTrial = &request.prepared.bound;
         let admin = Session::open(&instance.endpoint, Role::Admin).await?;
         let owner = Session::open(&instance.endpoint, Role::Owner).await?;
         let report =
             crate::engine::postgres::settings::report(&admin.client, &bound.environment.settings).await?;
         let tables = bound.tables.iter().cloned().map(Arc::new).collect();
-        Ok(Self { instance, bound, tables, admin, owner, report })
+        Ok(Self { instance, bound, request, tables, admin, owner, report })
     }
 
     /// Empties the write-behind of earlier steps, so that it is not paid in the next window.

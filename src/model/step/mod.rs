@@ -1,5 +1,6 @@
 //! The steps of a trial.
 
+mod command;
 mod load;
 mod read;
 
@@ -7,6 +8,7 @@ use std::time::Duration;
 
 use serde::{Deserialize, Serialize};
 
+pub use command::{Capture, CaptureFrom, Command, Stream, Unit};
 pub use load::{Copy, CopyFormat, CopySource, Insert, Load, LoadMethod, SameTransaction, Until, Verify};
 pub use read::{Cache, Decode, Read, ReadMethod, SelectMode, TextOrBinary};
 
@@ -44,6 +46,8 @@ pub enum StepKind {
         /// All in one transaction.
         transaction: bool,
     },
+    /// Runs a client program.
+    Command(Command),
     /// Loads generated rows.
     Load(Load),
     /// Reads rows.

@@ -42,7 +42,7 @@ const COLUMNS: &[Column] = columns! {
 
     step_index Int "" "Place of the step in the trial, from 0" = |r| step(r, |m| m.step_index.into());
     step Text "" "Name of the step" = |r| step(r, |m| (&m.step).into());
-    kind Text "" "`create`, `index`, `sql`, `load` or `read`" = |r| step(r, |m| (&m.kind).into());
+    kind Text "" "`create`, `index`, `sql`, `command`, `load` or `read`" = |r| step(r, |m| (&m.kind).into());
     method Text "" "`insert`, `copy`, `select` or `copy_out`; null for other kinds" = |r| step(r, |m| Some(&m.method).filter(|name| !name.is_empty()).into());
     parameters Text "" "Parameters of the step after all templates, as JSON" = |r| step(r, |m| (&m.parameters).into());
     table Text "" "SQL names of the table, if the step has one" = |r| step(r, |m| m.table.as_ref().into());

@@ -36,6 +36,9 @@ pub enum WorkError {
         /// Why.
         source: std::io::Error,
     },
+    /// A client program did not do its work.
+    #[error("{0}")]
+    Program(String),
     /// The result is not what the protocol promises.
     #[error("{0}")]
     Protocol(String),
