@@ -208,15 +208,26 @@ impl Ledger {
     ///
     /// # Errors
     /// When it cannot be written.
-    pub fn private_file(&self, text: &str) -> Result<PrivateFile, EnvironmentError> {
+    pub fn private_file(&self, text: &str) -> Result<PrivatePath, EnvironmentError> {
         use std::os::unix::fs::OpenOptionsExt;
         let path = self.folder.join(format!("private-{}", random_hex(8)?));
         let writing = || failed(format!("{}: writing", path.display()));
         let mut file =
             OpenOptions::new().write(true).create_new(true).mode(0o600).open(&path).map_err(writing())?;
-        let file_there = PrivateFile(path.clone());
+        let file_there = PrivatePath(path.clone());
         file.write_all(text.as_bytes()).map_err(writing())?;
         Ok(file_there)
+    }
+
+    /// An empty folder that only this account can read, in the live folder; removed with everything in it when the
+    /// value is dropped, or with the live folder.
+    ///
+    /// # Errors
+    /// When it cannot be made.
+    pub fn private_folder(&self) -> Result<PrivatePath, EnvironmentError> {
+        let path = self.folder.join(format!("private-{}", random_hex(8)?));
+        super::files::new_folder(&path, 0o700, None)?;
+        Ok(PrivatePath(path))
     }
 
     /// The live folder.
@@ -244,11 +255,11 @@ impl Drop for Ledger {
     }
 }
 
-/// A file of [`Ledger::private_file`].
+/// A file of [`Ledger::private_file`] or a folder of [`Ledger::private_folder`].
 #[derive(Debug)]
-pub struct PrivateFile(PathBuf);
+pub struct PrivatePath(PathBuf);
 
-impl PrivateFile {
+impl PrivatePath {
     /// Where it is.
     #[must_use]
     pub fn path(&self) -> &Path {
@@ -256,10 +267,10 @@ impl PrivateFile {
     }
 }
 
-impl Drop for PrivateFile {
+impl Drop for PrivatePath {
     fn drop(&mut self) {
         // What stays goes with the folder.
-        drop(fs::remove_file(&self.0));
+        drop(super::files::remove_tree(&self.0));
     }
 }
 

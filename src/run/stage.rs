@@ -6,8 +6,9 @@ use super::trial::TrialRequest;
 use crate::engine::postgres::load::WorkError;
 use crate::engine::postgres::settings::ServerReport;
 use crate::engine::postgres::{Role, Session, counters};
+use crate::environment::ledger::PrivatePath;
 use crate::environment::{Instance, Usage};
-use crate::model::{BoundTrial, Guard, Measurement, ServerCounters, Table};
+use crate::model::{BoundTrial, Guard, Measurement, ServerCounters, StepKind, Table};
 
 const INSUFFICIENT_PRIVILEGE: &str = "42501";
 
@@ -22,6 +23,8 @@ pub(super) struct Stage<'a> {
     /// Reads tables back.
     pub(super) owner: Session,
     pub(super) report: ServerReport,
+    /// Where client programs may write; made for trials that have some.
+    pub(super) scratch: Option<PrivatePath>,
 }
 
 /// Everything read just before a step.
@@ -52,7 +55,10 @@ impl<'a> Stage<'a> {
         let report =
             crate::engine::postgres::settings::report(&admin.client, &bound.environment.settings).await?;
         let tables = bound.tables.iter().cloned().map(Arc::new).collect();
-        Ok(Self { instance, bound, request, tables, admin, owner, report })
+        let runs_programs = bound.steps.iter().any(|step| matches!(step.kind, StepKind::Command(_)));
+        let scratch = runs_programs.then(|| request.prepared.ledger.private_folder()).transpose();
+        let scratch = scratch.map_err(|error| WorkError::Program(error.to_string()))?;
+        Ok(Self { scratch, instance, bound, request, tables, admin, owner, report })
     }
 
     /// Empties the write-behind of earlier steps, so that it is not paid in the next window.

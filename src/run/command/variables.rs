@@ -17,6 +17,7 @@ pub(in crate::run) struct Telling<'a> {
     pub(in crate::run) trial: &'a PlannedTrial,
     pub(in crate::run) factors: &'a [(String, Scalar)],
     pub(in crate::run) tables: &'a [Table],
+    pub(in crate::run) scratch: Option<&'a Path>,
 }
 
 /// All variables of a program; `host` gives those of this process.
@@ -46,6 +47,9 @@ pub(in crate::run) fn variables(
     set("LOADLAB_STEP", telling.step.to_owned());
     set("LOADLAB_TRIAL", telling.trial.number.to_string());
     set("LOADLAB_BLOCK", telling.trial.block.to_string());
+    if let Some(scratch) = telling.scratch {
+        set("LOADLAB_SCRATCH", scratch.display().to_string());
+    }
     for (factor, level) in telling.factors {
         set(&format!("LOADLAB_FACTOR_{}", shouted(factor)), level.to_string());
     }
@@ -97,7 +101,7 @@ mod tests {
         };
         let factors = [("batch size".to_owned(), Scalar::Int(500))];
         let telling =
-            Telling { experiment: "x", step: "pgbench", trial: &trial, factors: &factors, tables: &[] };
+            Telling { experiment: "x", step: "pgbench", trial: &trial, factors: &factors, tables: &[], scratch: None };
         let host = |name: &str| Some(OsString::from(format!("canary of {name}")));
         let all = variables(&reach(), Path::new("/p"), "m", &telling, host);
         let value = |name: &str| all.iter().find(|(known, _)| known == name).map(|(_, value)| value.as_str());

@@ -5,8 +5,8 @@ use std::time::Instant;
 use super::{Stage, Taken};
 use crate::engine::postgres::load::WorkError;
 use crate::engine::postgres::{Reach, SessionError};
-use crate::environment::ledger::PrivateFile;
-use crate::model::Command;
+use crate::environment::ledger::PrivatePath;
+use crate::model::{Captured, Command};
 use crate::run::client::children_cpu_seconds;
 use crate::run::command::{Printed, Program, Telling, password_line, variables};
 
@@ -30,6 +30,7 @@ pub(super) async fn run_command(
         trial,
         factors: &prepared.factors,
         tables: &stage.bound.tables,
+        scratch: stage.scratch.as_ref().map(PrivatePath::path),
     };
     let variables = variables(&reach, password_file.path(), &mark, &telling, |name| std::env::var_os(name));
     let folder = prepared.folder.join(&command.folder);
@@ -52,6 +53,7 @@ pub(super) async fn run_command(
     taken.measurement.client_peak_memory_bytes = None;
     let status = ended.map_err(WorkError::Program)?;
     let (captures, missing) = printed.captures(&command.captures);
+    taken.measurement.rows = captures.iter().find(|captured| captured.name == "rows").and_then(rows);
     taken.measurement.captures = captures;
     let name = command.run.first().map(String::as_str).unwrap_or_default();
     match printed.complaint(name, status).or(missing) {
@@ -60,7 +62,12 @@ pub(super) async fn run_command(
     }
 }
 
-fn password_file(stage: &Stage<'_>, reach: &Reach) -> Result<PrivateFile, WorkError> {
+#[expect(clippy::cast_possible_truncation, clippy::cast_sign_loss, reason = "whole numbers only")]
+fn rows(captured: &Captured) -> Option<u64> {
+    (captured.value >= 0.0 && captured.value.fract() == 0.0).then_some(captured.value as u64)
+}
+
+fn password_file(stage: &Stage<'_>, reach: &Reach) -> Result<PrivatePath, WorkError> {
     let written = stage.request.prepared.ledger.private_file(&password_line(reach));
     written.map_err(|error| WorkError::Program(format!("the password file: {error}")))
 }

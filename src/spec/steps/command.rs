@@ -10,7 +10,7 @@ use crate::spec::wire::step::{CaptureFile, CommandFile};
 /// Characters no argument can hold: the system ends it there.
 const NUL: char = '\0';
 /// Names of numbers that every step has; a capture of that name could not be told from them.
-const TAKEN: [&str; 5] = ["seconds", "rows", "rows_per_second", "wal_bytes", "client_cpu_seconds"];
+const TAKEN: [&str; 4] = ["seconds", "rows_per_second", "wal_bytes", "client_cpu_seconds"];
 
 impl StepBinder<'_> {
     pub(super) fn command(
@@ -71,6 +71,11 @@ impl StepBinder<'_> {
         if TAKEN.contains(&name) {
             let problem = self.tree.problem(path, format!("every step has a number called `{name}` already"));
             found.push(problem.hint("give the capture another name, such as `own_seconds`"));
+            return None;
+        }
+        if name == "rows" && Unit::from(file.unit) != Unit::Rows {
+            let problem = self.tree.problem(path, "a capture called `rows` counts the rows that were moved");
+            found.push(problem.expected("`unit: rows`, or another name"));
             return None;
         }
         let from = match (&file.regex, &file.json) {

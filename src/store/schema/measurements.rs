@@ -69,8 +69,9 @@ const COLUMNS: &[Column] = columns! {
     checksum Text "" "Content checksum of the table or of the decoded values (hex)" = |r| step(r, |m| m.checksum.as_ref().into());
     checksum_expected Text "" "Content checksum according to the generator (hex)" = |r| step(r, |m| m.checksum_expected.as_ref().into());
     payload_bytes Int "bytes" "Row data over the connection or in the file" = |r| step(r, |m| m.payload_bytes.into());
-    client_cpu_seconds Float "seconds" "CPU time of loadlab, all threads, within `seconds`" = |r| step(r, |m| m.client_cpu_seconds.into());
-    client_peak_memory_bytes Int "bytes" "Highest resident memory of loadlab during the step" = |r| step(r, |m| m.client_peak_memory_bytes.into());
+    client_cpu_seconds Float "seconds" "CPU time of loadlab, all threads, within `seconds`; of a `command` step that of the program and of what it waited for" = |r| step(r, |m| m.client_cpu_seconds.into());
+    client_peak_memory_bytes Int "bytes" "Highest resident memory of loadlab during the step; null for `command`" = |r| step(r, |m| m.client_peak_memory_bytes.into());
+    output Text "" "Where in the run's folder a program's output is kept, with `.stdout` and `.stderr` after it" = |r| step(r, |m| m.output.as_ref().into());
 
     wal_bytes Int "bytes" "WAL written, by LSN difference" = |r| counters(r, |c| c.wal_bytes.into());
     wal_records Int "" "WAL records" = |r| counters(r, |c| c.wal_records.into());

@@ -14,7 +14,7 @@ use crate::spec::units::Span;
 /// It finds the server by the variables every client of PostgreSQL reads: `PGHOST` (folder of the socket, or address),
 /// `PGPORT`, `PGUSER`, `PGDATABASE` and `PGPASSFILE` (a private file, removed afterwards; the password is nowhere else).
 /// `LOADLAB_EXPERIMENT`, `LOADLAB_STEP`, `LOADLAB_TRIAL`, `LOADLAB_BLOCK`, `LOADLAB_FACTOR_<NAME>` for each factor and
-/// `LOADLAB_ROWS_<TABLE>` for each table say what is run. Of the host's own variables only `PATH`, `HOME`, `LANG`, `LC_ALL`,
+/// `LOADLAB_ROWS_<TABLE>` for each table say what is run; `LOADLAB_SCRATCH` is a private folder of the trial, removed with it. Of the host's own variables only `PATH`, `HOME`, `LANG`, `LC_ALL`,
 /// `TZ` and `TMPDIR` are passed on; give others with `[env, NAME=value, program]`.
 ///
 /// The clock runs from the program's start to its end. An exit code other than 0, a missing capture, or the timeout fails the
@@ -31,7 +31,8 @@ pub struct CommandFile {
     pub run: Vec<Word>,
     /// Working folder, relative to the folder of the experiment file. Default: that folder.
     pub folder: Option<String>,
-    /// Numbers to find in the output, by name; each is required.
+    /// Numbers to find in the output, by name; each is required. One called `rows` (`unit: rows`) is the number of rows the
+    /// program moved, from which its `rows_per_second` is made.
     #[serde(default)]
     #[schemars(with = "BTreeMap<String, CaptureFile>")]
     pub captures: IndexMap<String, CaptureFile>,
