@@ -20,4 +20,5 @@ mod server_interrupt;
 mod server_local;
 mod server_methods;
 mod server_run;
+mod server_smoke;
 mod tidy;

@@ -76,10 +76,8 @@ pub(super) async fn against_the_server_and_psql() -> Vec<Promise> {
 impl Bench {
     async fn open(ledger: &Arc<Ledger>) -> Self {
         let options = loadlab::spec::LoadOptions {
-            profile: None,
             set: vec!["server.settings.fsync=off".to_owned()],
-            only: vec![],
-            environments: None,
+            ..Default::default()
         };
         let spec = loadlab::spec::load(std::path::Path::new("experiments/unlogged.yaml"), &options);
         let spec = spec.unwrap_or_else(|found| panic!("{}", found.render(false)));

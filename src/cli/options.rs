@@ -21,6 +21,9 @@ pub(super) struct SpecOptions {
     /// Run only these levels: `storage=unlogged` (repeatable)
     #[arg(long, value_name = "FACTOR=LEVEL")]
     pub(super) only: Vec<String>,
+    /// Only see that it works: few rows, short durations, one block; the results are marked and never judged
+    #[arg(long)]
+    pub(super) smoke: bool,
     /// Folder of environment files [default: ../environments beside the experiment]
     #[arg(long, value_name = "FOLDER")]
     pub(super) environments: Option<PathBuf>,
@@ -32,6 +35,7 @@ impl SpecOptions {
             profile: self.profile.clone(),
             set: self.set.clone(),
             only: self.only.clone(),
+            smoke: self.smoke,
             environments: self.environments.clone(),
         }
     }

@@ -73,6 +73,9 @@ fn head(spec: &Spec, plan: &Plan, totals: &Totals, checked: &str) -> String {
     }));
     lines.push(format!("treatments  {} ({checked})", count(plan.treatments())));
     lines.push(format!("blocks      {}", blocks(spec)));
+    if spec.smoke {
+        lines.push("smoke       rows and durations are capped; proves nothing about speed".to_owned());
+    }
     lines.push(format!("trials      {}, each on a fresh server", count(plan.trials())));
     lines.push(format!("servers     {}", totals.environments.join(", ")));
     lines.push(format!("rows        {} loaded over all trials", rows(totals.rows)));
@@ -157,7 +160,7 @@ fn print_json(spec: &Spec, plan: &Plan, totals: &Totals, commands: &[String], al
     };
     let trials: Vec<_> = plan.iter().take(if all { usize::MAX } else { LISTED }).map(trial).collect();
     let json = serde_json::json!({
-        "experiment": spec.name, "question": spec.question, "hash": spec.hash,
+        "experiment": spec.name, "smoke": spec.smoke, "question": spec.question, "hash": spec.hash,
         "treatments": plan.treatments(), "trials": plan.trials(), "blocks": spec.design.blocks,
         "seed": spec.design.seed, "order_digest": plan.order_digest(), "environments": totals.environments,
         "rows": totals.rows, "disk_bytes": totals.disk, "estimated_seconds": totals.seconds, "commands": commands,

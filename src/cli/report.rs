@@ -6,8 +6,10 @@ use clap::Args;
 
 use super::failure::{Exit, Failure};
 use super::{options, print};
-use crate::store::{RunFolder, newest_run, read_run};
-use crate::{compare, report};
+use crate::compare::{Summary, summarise};
+use crate::model::TrialRecord;
+use crate::report;
+use crate::store::{RunFolder, RunManifest, newest_run, read_run};
 
 /// Arguments of `report`.
 #[derive(Debug, Args)]
@@ -35,16 +37,24 @@ pub(super) fn report(arguments: &ReportArguments) -> Result<Exit, Failure> {
         super::say(&format!("note: {complaint}"));
     }
     let records = run.journal.records();
-    let summary = compare::summarise(&records, &run.manifest.design);
+    let summary = summary(&run.manifest, &records);
     let heading = report::heading(&run.manifest, &records);
     print(&match arguments.format.as_str() {
         "markdown" => report::markdown(&summary, &run.manifest),
         "json" => {
-            format!("{:#}\n", serde_json::json!({"heading": heading, "summary": report::json(&summary)}))
+            let smoke = run.manifest.smoke;
+            let summary = report::json(&summary);
+            format!("{:#}\n", serde_json::json!({"smoke": smoke, "heading": heading, "summary": summary}))
         }
         _ => format!("{}\n\n{}", heading.join("\n"), report::table(&summary, options::width())),
     });
     Ok(Exit::Done)
+}
+
+/// The summary of a run; of a smoke run without any comparison.
+pub(super) fn summary(manifest: &RunManifest, records: &[TrialRecord]) -> Summary {
+    let summary = summarise(records, &manifest.design);
+    if manifest.smoke { summary.unjudged() } else { summary }
 }
 
 /// A run by its folder, by the name of its experiment, or the newest of all.

@@ -17,7 +17,6 @@ use super::resume::{reopen, resumed};
 use super::servers::Servers;
 use super::stopping::Stopping;
 use super::{plan, print, say};
-use crate::compare;
 use crate::environment::choose::{Choice, On};
 use crate::environment::clean::clean;
 use crate::environment::container::ContainerEngine;
@@ -192,11 +191,13 @@ impl<'a> Session<'a> {
         self.reaper.finish(&self.ledger);
         let tally = ended?;
         let records = self.folder.records()?;
-        let summary = compare::summarise(&records, &self.spec.design);
+        let summary = super::report::summary(self.folder.manifest(), &records);
         let heading = report::heading(self.folder.manifest(), &records);
         if self.json {
             let summary = report::json(&summary);
-            let json = serde_json::json!({"results": path, "heading": heading, "summary": summary});
+            let smoke = self.spec.smoke;
+            let json =
+                serde_json::json!({"results": path, "smoke": smoke, "heading": heading, "summary": summary});
             print(&format!("{json:#}\n"));
         } else {
             let table = report::table(&summary, options::width());
@@ -383,6 +384,7 @@ fn manifest(
         experiment: spec.name.clone(),
         run,
         question: spec.question.clone(),
+        smoke: spec.smoke,
         spec: SpecRecord {
             file: spec.file.file_name().map(|name| name.to_string_lossy().into_owned()).unwrap_or_default(),
             text: spec.source_text.clone(),

@@ -127,6 +127,15 @@ pub struct Cell {
     pub durable: Option<bool>,
 }
 
+impl Summary {
+    /// Without anything that says one treatment were faster than another.
+    #[must_use]
+    pub fn unjudged(mut self) -> Self {
+        self.steps.iter_mut().for_each(|step| step.contrasts.clear());
+        self
+    }
+}
+
 /// Summarises records. Records that do not fit the design, from another plan, are left out.
 #[must_use]
 pub fn summarise(records: &[TrialRecord], design: &Design) -> Summary {

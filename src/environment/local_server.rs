@@ -218,7 +218,8 @@ fn usage_below(pid: u32) -> Usage {
     if !seen {
         return Usage::default();
     }
-    Usage { cpu_seconds: Some(seconds), read_bytes: io.map(|(r, _)| r), written_bytes: io.map(|(_, w)| w) }
+    let (read_bytes, written_bytes) = io.unzip();
+    Usage { cpu_seconds: Some(seconds), read_bytes, written_bytes, ..Usage::default() }
 }
 
 /// Not known on this system.

@@ -95,6 +95,10 @@ pub struct Usage {
     pub read_bytes: Option<u64>,
     /// Bytes written to the block layer.
     pub written_bytes: Option<u64>,
+    /// Times its cgroup was held back by a CPU quota.
+    pub throttled_periods: Option<u64>,
+    /// Processes the kernel killed for want of memory.
+    pub memory_kills: Option<u64>,
 }
 
 /// The provider's side of a running server.

@@ -87,6 +87,18 @@ pub enum Guard {
     RowsWrong,
     /// The content checksum is not the generator's.
     ChecksumWrong,
+    /// A thread of the client was busy all the time, or the server waited for the client: the number is the client's.
+    ClientBound,
+    /// The server's cgroup was held back by its CPU quota.
+    Throttled,
+    /// The kernel killed a process of the server for want of memory.
+    OutOfMemoryKill,
+    /// The machine swapped.
+    Swapped,
+    /// A hypervisor gave the machine's CPU time to others.
+    CpuStolen,
+    /// Wall clock and monotonic clock moved apart.
+    ClockDisagrees,
 }
 
 impl Guard {
@@ -100,6 +112,12 @@ impl Guard {
             Self::CheckpointInWindow => "checkpoint_in_window",
             Self::RowsWrong => "rows_wrong",
             Self::ChecksumWrong => "checksum_wrong",
+            Self::ClientBound => "client_bound",
+            Self::Throttled => "throttled",
+            Self::OutOfMemoryKill => "out_of_memory_kill",
+            Self::Swapped => "swapped",
+            Self::CpuStolen => "cpu_stolen",
+            Self::ClockDisagrees => "clock_disagrees",
         }
     }
 }
@@ -200,6 +218,9 @@ pub struct Measurement {
     /// Where in the run's folder a client program's output is kept, without `.stdout` and `.stderr`.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub output: Option<String>,
+    /// What else happened on the machine.
+    #[serde(default)]
+    pub pressure: Pressure,
 }
 
 /// A number found in what a client program printed.
@@ -211,6 +232,25 @@ pub struct Captured {
     pub unit: Unit,
     /// As printed; finite.
     pub value: f64,
+}
+
+/// What else happened on the machine during a step's window.
+#[derive(Debug, Clone, Copy, PartialEq, Default, Serialize, Deserialize)]
+pub struct Pressure {
+    /// Share of the time that the client's busiest thread was on a CPU, 0 to 1.
+    pub busiest_client_thread_share: Option<f64>,
+    /// Share of looks at the server's working sessions that found one waiting for its client, 0 to 1.
+    pub client_wait_share: Option<f64>,
+    /// Share of the machine's CPU time that a hypervisor gave to others, 0 to 1.
+    pub stolen_share: Option<f64>,
+    /// Bytes swapped in and out by the whole machine.
+    pub swapped_bytes: Option<u64>,
+    /// Times the server's cgroup was held back by its CPU quota.
+    pub throttled_periods: Option<u64>,
+    /// Processes of the server that the kernel killed for want of memory.
+    pub memory_kills: Option<u64>,
+    /// How far wall clock and monotonic clock moved apart, seconds.
+    pub clock_disagreement_seconds: Option<f64>,
 }
 
 /// Spans on the monotonic clock, in seconds. Set-up (connect, prepare) lies outside `seconds`.

@@ -9,22 +9,24 @@ mod claim;
 mod design;
 mod environment;
 mod measurement;
+mod metric;
 mod scalar;
 mod step;
 mod table;
 mod trial;
 mod validity;
 
-pub use claim::{Claim, ClaimSource, Contrast, Group, Metric, Statement};
+pub use claim::{Claim, ClaimSource, Contrast, Group, Metric, RawUnit, RawValues, Reading, Statement};
 pub use design::{Blocks, Design, Factor, Level, Treatment};
 pub use environment::{
     Backend, Checksums, ConnectionPath, EnvironmentSpec, FreshMethod, InitOptions, Limits, Storage,
     VersionRange,
 };
 pub use measurement::{
-    Captured, EffectiveSetting, Guard, Latency, Measurement, Outcome, Sample, ServerCounters, ServerFacts, Spans,
-    TrialRecord,
+    Captured, EffectiveSetting, Guard, Latency, Measurement, Outcome, Pressure, Sample, ServerCounters, ServerFacts,
+    Spans, TrialRecord,
 };
+pub use metric::{METRICS, MetricKind, Nature, metric_kind};
 pub use scalar::Scalar;
 pub use step::{
     Cache, Capture, CaptureFrom, Command, Copy, CopyFormat, CopySource, Decode, Insert, Load, LoadMethod, Read, ReadMethod, SameTransaction,

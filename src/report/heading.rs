@@ -5,13 +5,15 @@ use std::collections::BTreeSet;
 use crate::model::{Backend, TrialRecord};
 use crate::store::RunManifest;
 
+/// Stands first above whatever a smoke run gave.
+pub(super) const SMOKE: &str = "SMOKE RUN: few rows, short durations, one block. It shows that everything works and proves nothing about speed.";
+
 /// Experiment and question, run, trials done of those planned, and the servers that were really used.
 #[must_use]
 pub fn heading(run: &RunManifest, records: &[TrialRecord]) -> Vec<String> {
-    let mut lines = vec![
-        format!("{}: {}", run.experiment, run.question.trim()),
-        format!("run {}: {}", run.run, progress(run, records)),
-    ];
+    let mut lines: Vec<String> = run.smoke.then(|| SMOKE.to_owned()).into_iter().collect();
+    lines.push(format!("{}: {}", run.experiment, run.question.trim()));
+    lines.push(format!("run {}: {}", run.run, progress(run, records)));
     lines.extend(servers(records));
     lines
 }

@@ -2,6 +2,7 @@
 
 use std::fmt::Write;
 
+use super::heading::SMOKE;
 use super::layout::{Section, layout};
 use crate::compare::Summary;
 use crate::store::RunManifest;
@@ -11,6 +12,9 @@ use crate::store::RunManifest;
 pub fn markdown(summary: &Summary, run: &RunManifest) -> String {
     let layout = layout(summary, true);
     let mut text = format!("# {}\n\n{}\n", escape(&run.experiment), escape(run.question.trim()));
+    if run.smoke {
+        text.insert_str(0, &format!("# {SMOKE}\n\n"));
+    }
     for section in &layout.sections {
         draw(&mut text, section);
     }

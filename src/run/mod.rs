@@ -3,10 +3,13 @@
 
 mod client;
 mod command;
+mod guards;
+mod machine;
 mod sampler;
 mod stage;
 mod step;
 mod trial;
+mod waits;
 
 use std::collections::HashMap;
 use std::path::PathBuf;

@@ -2,13 +2,16 @@
 
 use std::sync::Arc;
 
+use super::guards;
+use super::machine::Machine;
 use super::trial::TrialRequest;
+use super::waits::Waits;
 use crate::engine::postgres::load::WorkError;
 use crate::engine::postgres::settings::ServerReport;
 use crate::engine::postgres::{Role, Session, counters};
 use crate::environment::ledger::PrivatePath;
 use crate::environment::{Instance, Usage};
-use crate::model::{BoundTrial, Guard, Measurement, ServerCounters, StepKind, Table};
+use crate::model::{BoundTrial, Guard, Measurement, Pressure, ServerCounters, StepKind, Table};
 
 const INSUFFICIENT_PRIVILEGE: &str = "42501";
 
@@ -33,6 +36,7 @@ pub(super) struct Before {
     usage: Usage,
     cpu: Option<f64>,
     peak_is_reset: bool,
+    machine: Machine,
 }
 
 /// Everything that must be read the moment the clock stopped.
@@ -41,6 +45,7 @@ pub(super) struct AtEnd {
     cpu: Option<f64>,
     peak: Option<u64>,
     usage: Usage,
+    machine: Machine,
 }
 
 impl<'a> Stage<'a> {
@@ -75,12 +80,18 @@ impl<'a> Stage<'a> {
         Ok(counters::checkpoint(&self.admin.client, self.report.version_num).await?.as_secs_f64())
     }
 
+    /// Begins to look at what the working sessions wait for.
+    pub(super) async fn watch(&self) -> Result<Waits, WorkError> {
+        Ok(Waits::start(Session::open(&self.instance.endpoint, Role::Admin).await?))
+    }
+
     pub(super) async fn before(&self) -> Result<Before, WorkError> {
         let counters = counters::snapshot(&self.admin.client, self.report.version_num).await?;
         Ok(Before {
             counters,
             usage: self.instance.running.usage().await,
             peak_is_reset: super::client::reset_peak_memory(),
+            machine: Machine::now(),
             cpu: super::client::cpu_seconds(),
         })
     }
@@ -88,7 +99,9 @@ impl<'a> Stage<'a> {
     pub(super) async fn at_end(&self) -> Result<AtEnd, WorkError> {
         let cpu = super::client::cpu_seconds();
         let peak = super::client::peak_memory();
+        let machine = Machine::now();
         Ok(AtEnd {
+            machine,
             lsn: counters::lsn(&self.admin.client).await?,
             cpu,
             peak,
@@ -122,6 +135,19 @@ impl<'a> Stage<'a> {
         }
         used(&before.usage, &end.usage, &mut changed);
         guard(&changed, &mut measurement.guards);
+        measurement.pressure = Pressure {
+            client_wait_share: measurement.pressure.client_wait_share,
+            throttled_periods: grown(before.usage.throttled_periods, end.usage.throttled_periods),
+            memory_kills: grown(before.usage.memory_kills, end.usage.memory_kills),
+            ..end.machine.since(&before.machine)
+        };
+        let streams = streams(measurement);
+        let seconds = measurement.spans.seconds;
+        let mut tripped = guards::of_machine(&measurement.pressure, seconds, streams);
+        // A quota that the experiment asks for is part of what is measured.
+        let asked_for = self.bound.environment.limits.cpus.is_some();
+        tripped.retain(|guard| *guard != Guard::Throttled || !asked_for);
+        measurement.guards.extend(tripped);
         measurement.counters = changed;
         measurement.client_cpu_seconds = before.cpu.zip(end.cpu).map(|(from, to)| (to - from).max(0.0));
         measurement.client_peak_memory_bytes = end.peak.filter(|_| before.peak_is_reset);
@@ -130,11 +156,19 @@ impl<'a> Stage<'a> {
 }
 
 fn used(before: &Usage, after: &Usage, counters: &mut ServerCounters) {
-    let bytes = |from: Option<u64>, to: Option<u64>| Some(to?.saturating_sub(from?));
     counters.server_cpu_seconds =
         before.cpu_seconds.zip(after.cpu_seconds).map(|(from, to)| (to - from).max(0.0));
-    counters.server_read_bytes = bytes(before.read_bytes, after.read_bytes);
-    counters.server_written_bytes = bytes(before.written_bytes, after.written_bytes);
+    counters.server_read_bytes = grown(before.read_bytes, after.read_bytes);
+    counters.server_written_bytes = grown(before.written_bytes, after.written_bytes);
+}
+
+fn grown(before: Option<u64>, after: Option<u64>) -> Option<u64> {
+    Some(after?.saturating_sub(before?))
+}
+
+/// Whether rows flow without a question and an answer for each batch: COPY in and out, and results that are read in one go.
+fn streams(measurement: &Measurement) -> bool {
+    measurement.method == "copy" || measurement.kind == "read" && measurement.batch_latency.is_none()
 }
 
 fn guard(counters: &ServerCounters, guards: &mut Vec<Guard>) {

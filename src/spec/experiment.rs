@@ -4,14 +4,13 @@ use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex, PoisonError};
 
-use indexmap::IndexMap;
 use sha2::{Digest, Sha256};
 
 use crate::model::{BoundTrial, Claim, Design, Scalar, Treatment};
+use crate::plan::smoke_trial;
 use crate::spec::bind::bind;
-use crate::spec::claims::ClaimBinder;
 use crate::spec::design::treatments;
-use crate::spec::diagnostic::{Diagnostic, Diagnostics, Severity};
+use crate::spec::diagnostic::{Diagnostic, Diagnostics};
 use crate::spec::files::Files;
 use crate::spec::lint::warnings;
 use crate::spec::render::{Renderer, names_of};
@@ -21,7 +20,6 @@ use crate::spec::steps::StepBinder;
 use crate::spec::tables::TableBinder;
 use crate::spec::template::{Names, Templates, to_dynamic};
 use crate::spec::tree::{Node, Source, Value};
-use crate::spec::wire::claim::{ClaimFile, SourceFile};
 use crate::spec::wire::experiment::TrialFile;
 use crate::spec::wire::scalar::OneOrMany;
 
@@ -43,6 +41,8 @@ pub struct Spec {
     pub expectation: Option<String>,
     /// What is varied.
     pub design: Design,
+    /// Whether [`Spec::bind`] gives treatments with capped rows and durations.
+    pub smoke: bool,
     /// Published statements that are re-tested.
     pub claims: Vec<Claim>,
     /// The file.
@@ -51,7 +51,7 @@ pub struct Spec {
     pub source_text: String,
     /// The file after profile and `--set`, templates not rendered.
     pub resolved: serde_json::Value,
-    /// SHA-256 of `resolved`, of `--only` and of every file the experiment names.
+    /// SHA-256 of `resolved`, of `--only`, of `--smoke` and of every file the experiment names.
     pub hash: String,
     /// What is probably not meant.
     pub warnings: Diagnostics,
@@ -81,7 +81,12 @@ impl Spec {
     pub fn bind(&self, treatment: &Treatment) -> Result<BoundTrial, Diagnostics> {
         let mut found = Diagnostics::default();
         match self.bind_into(treatment, &mut found) {
-            Some(bound) if !found.has_errors() => Ok(bound.trial),
+            Some(mut bound) if !found.has_errors() => {
+                if self.smoke {
+                    smoke_trial(&mut bound.trial);
+                }
+                Ok(bound.trial)
+            }
             _ => {
                 found.sort(&self.tree.place.source.name);
                 Err(found)
@@ -168,36 +173,6 @@ impl Spec {
         }
     }
 
-    /// Names of the steps of the first treatment; `None` when it cannot be bound.
-    pub(super) fn first_steps(&self, found: &mut Diagnostics) -> Option<Vec<String>> {
-        let first = treatments(&self.design).next()?;
-        let bound = self.bind_into(&first, found)?;
-        Some(bound.trial.steps.into_iter().map(|step| step.name).collect())
-    }
-
-    /// The claims, checked against the whole design. Where the command line took their treatments away
-    /// they are left out: without an error, because the file is right.
-    pub(super) fn claims(
-        &self,
-        (files, indexes): (&[ClaimFile], &[usize]),
-        sources: &IndexMap<String, SourceFile>,
-        steps: Option<&[String]>,
-        whole: &Design,
-        changed: bool,
-        found: &mut Diagnostics,
-    ) -> Vec<Claim> {
-        let bind = |design: &Design, found: &mut Diagnostics| {
-            ClaimBinder { tree: &self.tree, design, sources, steps }.bind(files, indexes, found)
-        };
-        let mut problems = Diagnostics::default();
-        let claims = bind(whole, &mut problems);
-        if changed {
-            problems.items.iter_mut().for_each(|item| item.severity = Severity::Warning);
-        }
-        found.extend(problems);
-        if *whole == self.design { claims } else { bind(&self.design, &mut Diagnostics::default()) }
-    }
-
     /// Factors of the file that could not be understood: templates that use them are not to blame.
     pub(super) fn broken_factors(&self) -> Vec<String> {
         let written = self.tree.find("design.factors").map(Node::entries).unwrap_or_default().iter();
@@ -233,6 +208,9 @@ impl Spec {
         };
         part(&self.resolved.to_string());
         part(&only.join("\n"));
+        if self.smoke {
+            part("smoke");
+        }
         for (name, source) in self.files.used() {
             part(&name);
             part(&source.text);
@@ -401,7 +379,7 @@ steps: [{create: t}]
                 "server.settings.work_mem=64MB".to_owned(),
             ],
             only: vec!["batch=500".to_owned(), "load=one".to_owned()],
-            environments: None,
+            ..LoadOptions::default()
         };
         let changed = unlogged(&options);
         assert_eq!(changed.design.blocks.max, 2);

@@ -4,6 +4,7 @@ use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex};
 
 use crate::model::Design;
+use crate::plan::smoke_design;
 use crate::spec::bind::bind;
 use crate::spec::design::{count, level_of, resolve, restrict};
 use crate::spec::diagnostic::{Diagnostic, Diagnostics};
@@ -27,6 +28,8 @@ pub struct LoadOptions {
     pub set: Vec<String>,
     /// `factor=level`: only these levels are kept.
     pub only: Vec<String>,
+    /// Rows, durations and blocks are capped: see [`crate::plan::smoke_trial`].
+    pub smoke: bool,
     /// Folder with environment files, instead of the usual places.
     pub environments: Option<PathBuf>,
 }
@@ -67,11 +70,15 @@ pub fn load(path: &Path, options: &LoadOptions) -> Result<Spec, Diagnostics> {
     if let Err(problem) = count(&design) {
         found.push(problem.diagnostic(&tree));
     }
+    if options.smoke {
+        smoke_design(&mut design);
+    }
     let mut spec = Spec {
         name: file.experiment.unwrap_or_default(),
         question: file.question.unwrap_or_default(),
         expectation: file.expectation,
         design,
+        smoke: options.smoke,
         claims: Vec::new(),
         file: path.to_owned(),
         source_text: source.text.clone(),
@@ -86,7 +93,7 @@ pub fn load(path: &Path, options: &LoadOptions) -> Result<Spec, Diagnostics> {
         environment,
     };
     let mut first_found = Diagnostics::default();
-    let steps = spec.first_steps(&mut first_found);
+    let steps = spec.known_steps(&file.claims, &mut first_found);
     let changed = options.profile.is_some() || !options.set.is_empty();
     let claims = (file.claims.as_slice(), claim_indexes.as_slice());
     spec.claims = spec.claims(claims, &file.sources, steps.as_deref(), &whole_design, changed, &mut found);

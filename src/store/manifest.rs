@@ -18,6 +18,9 @@ pub struct RunManifest {
     pub run: String,
     /// The experiment's question.
     pub question: String,
+    /// Whether rows, durations and blocks were capped (`--smoke`): such numbers prove nothing about speed.
+    #[serde(default)]
+    pub smoke: bool,
     /// The experiment file.
     pub spec: SpecRecord,
     /// What wrote this.

@@ -6,7 +6,7 @@ use indexmap::IndexMap;
 use jiff::Timestamp;
 use loadlab::model::{
     Backend, Blocks, Design, EffectiveSetting, Factor, Guard, Latency, Level, Measurement, Outcome,
-    PlannedTrial, Sample, Scalar, ServerCounters, ServerFacts, Spans, Treatment, TrialRecord,
+    PlannedTrial, Pressure, Sample, Scalar, ServerCounters, ServerFacts, Spans, Treatment, TrialRecord,
 };
 use loadlab::store::{
     EnvironmentChoice, HostFacts, OptionsUsed, RunFolder, RunManifest, SCHEMA_VERSION, SpecRecord,
@@ -130,6 +130,15 @@ pub(crate) fn complete() -> Example {
         counters,
         batch_latency: latency,
         commit_latency: latency,
+        pressure: Pressure {
+            busiest_client_thread_share: seconds,
+            client_wait_share: seconds,
+            stolen_share: seconds,
+            swapped_bytes: Some(1),
+            throttled_periods: Some(1),
+            memory_kills: Some(1),
+            clock_disagreement_seconds: seconds,
+        },
         ..load(0, "copy", 1.0)
     }];
     let host = &mut example.manifest.host;
@@ -272,6 +281,7 @@ fn manifest(experiment: &str, run: &str, design: Design, trials: u64) -> RunMani
         experiment: experiment.to_owned(),
         run: run.to_owned(),
         question: "What does it cost | or gain?\n".to_owned(),
+        smoke: false,
         spec: SpecRecord {
             file: format!("{experiment}.yaml"),
             text: format!("experiment: {experiment}\n"),

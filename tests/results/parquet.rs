@@ -145,3 +145,11 @@ fn results_document_is_up_to_date() {
     let found = fs::read_to_string(&path).unwrap_or_default();
     assert!(found == results_document(), "docs/RESULTS.md is old: run `just schema`");
 }
+
+#[test]
+fn every_metric_of_claims_is_a_column_of_the_results() {
+    let document = results_document();
+    for metric in loadlab::model::METRICS {
+        assert!(document.contains(&format!("| `{}` |", metric.name)), "{} is no column", metric.name);
+    }
+}

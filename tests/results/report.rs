@@ -33,6 +33,22 @@ fn markdown_of_a_run() {
 }
 
 #[test]
+fn a_smoke_run_says_so_first_and_compares_nothing() {
+    let mut example = unlogged(7);
+    example.manifest.smoke = true;
+    let summary = summarise(&example.records, &example.manifest.design).unjudged();
+    let heading = report::heading(&example.manifest, &example.records);
+    let markdown = report::markdown(&summary, &example.manifest);
+    for text in [heading[0].as_str(), markdown.lines().next().unwrap()] {
+        assert!(text.contains("SMOKE RUN") && text.contains("proves nothing about speed"), "{text}");
+    }
+    let shown = report::table(&summary, 100) + &markdown;
+    for word in ["times as fast", "faster", "slower", "interval", "verdict"] {
+        assert!(!shown.contains(word), "{word}: {shown}");
+    }
+}
+
+#[test]
 fn no_line_is_wider_than_asked_for() {
     for width in [80, 100, 120] {
         for line in table(&formats(7), width).lines().chain(table(&unlogged(2), width).lines()) {

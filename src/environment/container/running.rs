@@ -35,7 +35,7 @@ impl Running for RunningContainer {
 
     fn diagnose(&self) -> Boxed<'_, Option<String>> {
         Box::pin(async {
-            let kills = self.cgroup.as_ref().map_or(0, Cgroup::memory_kills);
+            let kills = self.cgroup.as_ref().and_then(Cgroup::memory_kills).unwrap_or(0);
             diagnose(&self.engine, self.footprint.container(), kills).await
         })
     }

@@ -35,6 +35,7 @@ pub(super) async fn run_load(
         load::prepare(&instance.endpoint, instance.exchange.as_ref(), table, load, &progress).await?;
     set_up(&mut taken.measurement, start.elapsed(), connecting);
     stage.clear_the_way().await?;
+    let waits = stage.watch().await?;
     let before = stage.before().await?;
 
     let start = Instant::now();
@@ -48,6 +49,7 @@ pub(super) async fn run_load(
     taken.samples = sampler.finish(taken.measurement.step_index, &taken.measurement.step);
     let done = done?;
     let end = stage.at_end().await?;
+    taken.measurement.pressure.client_wait_share = waits.finish();
 
     taken.measurement.spans.seconds = seconds;
     moved(&done, taken);

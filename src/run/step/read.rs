@@ -37,6 +37,7 @@ pub(super) async fn run_read(
     let start = Instant::now();
     let (clients, connecting) = read::prepare(&stage.instance.endpoint, table, read, &progress).await?;
     set_up(&mut taken.measurement, start.elapsed(), connecting);
+    let waits = stage.watch().await?;
     let before = stage.before().await?;
 
     let start = Instant::now();
@@ -50,6 +51,7 @@ pub(super) async fn run_read(
     taken.samples = sampler.finish(taken.measurement.step_index, &taken.measurement.step);
     let done = done?;
     let end = stage.at_end().await?;
+    taken.measurement.pressure.client_wait_share = waits.finish();
 
     moved(&done, taken);
     stage.conclude(&before, &end, 0, Some(table), &mut taken.measurement).await?;

@@ -1,7 +1,7 @@
 //! `measurements.parquet`: a row per trial and step, failed ones too.
 
 use super::{Column, FileSchema, Row, Value, columns, identity};
-use crate::model::{Backend, Latency, Measurement, ServerCounters, ServerFacts, Spans};
+use crate::model::{Backend, Latency, Measurement, Pressure, ServerCounters, ServerFacts, Spans};
 
 pub(super) const FILE: FileSchema = FileSchema {
     file: "measurements.parquet",
@@ -14,6 +14,7 @@ const COLUMNS: &[Column] = columns! {
     experiment_hash Text "" "SHA-256 of the resolved experiment and every file it names" = |r| (&r.run.spec.hash).into();
     tool_version Text "" "Version of loadlab" = |r| (&r.run.tool.version).into();
     tool_commit Text "" "Commit loadlab was built from, or `unknown`" = |r| (&r.run.tool.commit).into();
+    smoke Bool "" "Whether rows, durations and blocks were capped (`--smoke`): numbers that prove nothing about speed" = |r| r.run.smoke.into();
     seed Unsigned "" "Seed of the order and of generated rows" = |r| Value::Unsigned(r.run.seed);
     host_os Text "" "Operating system of the machine" = |r| (&r.run.host.os).into();
     host_kernel Text "" "Kernel release" = |r| r.run.host.kernel.as_ref().into();
@@ -50,9 +51,10 @@ const COLUMNS: &[Column] = columns! {
     outcome Text "" "How the step ended, in the words of `trial_outcome`" = |r| step(r, |m| m.outcome.map(crate::model::Outcome::name).into());
     error Text "" "What ended the step; passwords removed" = |r| step(r, |m| m.error.as_ref().into());
     guards Texts "" "Guards that tripped in the step; empty for none" = guards;
-    valid Bool "" "Trial and step are ok, the step tripped no guard and no step tripped one that voids the trial; only these may be averaged" = valid;
+    valid Bool "" "Trial and step are ok, the step tripped no guard but `client_bound`, no step tripped one that voids the trial, and it is no smoke run; only these may be averaged" = valid;
 
     rows_per_second Float "rows/second" "`rows` / `seconds`; null over a span of zero and for a step that did not end well" = |r| step(r, |m| m.rows_per_second().into());
+    payload_bytes_per_second Float "bytes/second" "`payload_bytes` / `seconds`, under the same conditions" = |r| step(r, |m| m.payload_bytes_per_second().into());
     seconds Float "seconds" "The headline span: first BEGIN to last acknowledged COMMIT, or all statements of the step" = |r| spans(r, |s| s.seconds.into());
     connect_seconds Float "seconds" "Opening the connections; outside `seconds`" = |r| spans(r, |s| s.connect.into());
     prepare_seconds Float "seconds" "Preparing statements, writing server files; outside `seconds`" = |r| spans(r, |s| s.prepare.into());
@@ -60,6 +62,7 @@ const COLUMNS: &[Column] = columns! {
     commit_seconds Float "seconds" "COMMIT round trips of the slowest client, inside `seconds`" = |r| spans(r, |s| s.commit.into());
     first_row_seconds Float "seconds" "Asking to first row (reads)" = |r| spans(r, |s| s.first_row.into());
     flush_seconds Float "seconds" "CHECKPOINT after the commit: durable in the data files; outside `seconds`" = |r| spans(r, |s| s.flush.into());
+    durable_seconds Float "seconds" "`seconds` + `flush_seconds`: until the rows are in the data files" = |r| step(r, |m| m.durable_seconds().into());
     settle_seconds Float "seconds" "VACUUM (ANALYZE) after that; outside `seconds`" = |r| spans(r, |s| s.settle.into());
     verify_seconds Float "seconds" "Counting rows and comparing content; outside every other span" = |r| spans(r, |s| s.verify.into());
 
@@ -85,6 +88,14 @@ const COLUMNS: &[Column] = columns! {
     server_cpu_seconds Float "seconds" "CPU time of all server processes" = |r| counters(r, |c| c.server_cpu_seconds.into());
     server_read_bytes Int "bytes" "Bytes the server caused to be read from the block layer" = |r| counters(r, |c| c.server_read_bytes.into());
     server_written_bytes Int "bytes" "Bytes the server caused to be written to the block layer" = |r| counters(r, |c| c.server_written_bytes.into());
+
+    busiest_client_thread_share Float "" "Share of the window that loadlab's busiest thread was on a CPU, 0 to 1" = |r| pressure(r, |p| p.busiest_client_thread_share.into());
+    client_wait_share Float "" "Share of looks that found a session of the step waiting for its client, 0 to 1; null after few looks" = |r| pressure(r, |p| p.client_wait_share.into());
+    stolen_share Float "" "Share of the machine's CPU time that a hypervisor gave to others, 0 to 1" = |r| pressure(r, |p| p.stolen_share.into());
+    swapped_bytes Int "bytes" "Swapped in and out by the whole machine" = |r| pressure(r, |p| p.swapped_bytes.into());
+    throttled_periods Int "" "Times the server's cgroup was held back by its CPU quota" = |r| pressure(r, |p| p.throttled_periods.into());
+    memory_kills Int "" "Processes of the server that the kernel killed for want of memory" = |r| pressure(r, |p| p.memory_kills.into());
+    clock_disagreement_seconds Float "seconds" "How far wall clock and monotonic clock moved apart" = |r| pressure(r, |p| p.clock_disagreement_seconds.into());
 
     batch_count Int "" "Number of timed batches (insert), COPY statements (copy) or fetches (portal)" = |r| batch(r, |l| l.count.into());
     batch_p50_seconds Float "seconds" "Median time per batch" = |r| batch(r, |l| l.p50.into());
@@ -114,6 +125,10 @@ fn counters(row: &Row<'_>, value: fn(&ServerCounters) -> Value) -> Value {
     row.measurement.map_or(Value::Null, |measurement| value(&measurement.counters))
 }
 
+fn pressure(row: &Row<'_>, value: fn(&Pressure) -> Value) -> Value {
+    row.measurement.map_or(Value::Null, |measurement| value(&measurement.pressure))
+}
+
 fn batch(row: &Row<'_>, value: fn(&Latency) -> Value) -> Value {
     row.measurement.and_then(|measurement| measurement.batch_latency.as_ref()).map_or(Value::Null, value)
 }
@@ -128,7 +143,8 @@ fn guards(row: &Row<'_>) -> Value {
 }
 
 fn valid(row: &Row<'_>) -> Value {
-    row.measurement.is_some_and(|measurement| row.record.reasons_against(measurement).is_empty()).into()
+    let usable = |measurement| row.record.reasons_against(measurement).is_empty();
+    (!row.run.smoke && row.measurement.is_some_and(usable)).into()
 }
 
 fn backend(backend: Backend) -> &'static str {
