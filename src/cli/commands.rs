@@ -49,7 +49,8 @@ fn as_line(run: &[String]) -> String {
             return word.clone();
         }
         // Control characters would hide what is run.
-        let shown: String = word.chars().map(|c| if c.is_control() && c != '\n' { '\u{fffd}' } else { c }).collect();
+        let shown: String =
+            word.chars().map(|c| if c.is_control() && c != '\n' { '\u{fffd}' } else { c }).collect();
         format!("'{}'", shown.replace('\'', "'\\''").replace('\n', "\\n"))
     };
     run.iter().map(word).collect::<Vec<_>>().join(" ")

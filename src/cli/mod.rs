@@ -13,6 +13,7 @@ mod resume;
 mod run;
 mod schema;
 mod servers;
+mod space;
 mod stopping;
 
 use std::path::PathBuf;

@@ -2,7 +2,7 @@
 
 use std::cell::Cell;
 use std::collections::{BTreeSet, HashMap};
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 use std::sync::Arc;
 
 use clap::Args;
@@ -15,12 +15,13 @@ use super::interrupt;
 use super::options::{self, ServerOptions, SpecOptions};
 use super::resume::{reopen, resumed};
 use super::servers::Servers;
+use super::space::{room, writable};
 use super::stopping::Stopping;
 use super::{plan, print, say};
 use crate::environment::choose::{Choice, On};
 use crate::environment::clean::clean;
 use crate::environment::container::ContainerEngine;
-use crate::environment::doctor::{cache_folder, free_space};
+use crate::environment::doctor::cache_folder;
 use crate::environment::ledger::Ledger;
 use crate::environment::reaper::Reaper;
 use crate::model::{Outcome, PlannedTrial, TrialRecord};
@@ -28,9 +29,7 @@ use crate::plan::Plan;
 use crate::report::{self, FinishedTrial, PlanSize, Progress, duration};
 use crate::run::{self, Event, Prepared, Tally};
 use crate::spec::{self, Spec};
-use crate::store::{
-    HostFacts, RunFolder, RunManifest, SCHEMA_VERSION, SpecRecord, ToolVersion, can_write, new_run_id,
-};
+use crate::store::{HostFacts, RunFolder, RunManifest, SCHEMA_VERSION, SpecRecord, ToolVersion, new_run_id};
 
 /// Trials that may be run without being asked for.
 const MANY: u64 = 100_000;
@@ -98,19 +97,6 @@ pub(super) async fn run(mut arguments: RunArguments) -> Result<Exit, Failure> {
     session.run(cancel).await
 }
 
-/// Finds out before any server is made whether results can be written; leaves nothing behind.
-fn writable(results: &Path) -> Result<(), Failure> {
-    let there = std::path::absolute(results).unwrap_or_else(|_| results.to_owned());
-    let nearest = there.ancestors().find(|folder| folder.exists()).unwrap_or(Path::new("/"));
-    can_write(nearest).map_err(|error| {
-        Failure::environment(format!(
-            "error: results cannot be written to {}: {}: {error}; name another folder with --results",
-            results.display(),
-            nearest.display()
-        ))
-    })
-}
-
 /// A run with its folder, ledger, reaper and servers.
 struct Session<'a> {
     spec: &'a Spec,
@@ -171,7 +157,18 @@ impl<'a> Session<'a> {
         let json = arguments.format == "json";
         let estimated_seconds = totals.seconds;
         let allow_commands = arguments.allow_commands;
-        Ok(Self { spec, plan, folder, servers, ledger, reaper, todo, estimated_seconds, json, allow_commands })
+        Ok(Self {
+            spec,
+            plan,
+            folder,
+            servers,
+            ledger,
+            reaper,
+            todo,
+            estimated_seconds,
+            json,
+            allow_commands,
+        })
     }
 
     async fn run(mut self, cancel: watch::Receiver<bool>) -> Result<Exit, Failure> {
@@ -241,20 +238,6 @@ impl<'a> Session<'a> {
         .await;
         progress.finish();
         tally
-    }
-}
-
-/// Refuses a run that would fill the disk: a full disk ends servers in ways that look like results.
-fn room(cache: &std::path::Path, needed: u64) -> Result<(), Failure> {
-    match free_space(cache) {
-        Some(free) if free < needed => Err(Failure::environment(format!(
-            "error: the largest trial needs about {} of disk, {} are free in {}\n  what to do: free some space, name a \
-             folder on another disk in LOADLAB_CACHE, or load fewer rows (--set tables.<name>.rows=...)",
-            report::bytes(needed),
-            report::bytes(free),
-            cache.display()
-        ))),
-        _ => Ok(()),
     }
 }
 

@@ -54,7 +54,8 @@ fn metric_of(records: &[TrialRecord], step: &str) -> Metric {
         None => {}
     }
     let mut measurements = records.iter().filter_map(|record| find(record, step));
-    let moves_rows =
-        |m: &Measurement| matches!(m.kind.as_str(), "load" | "read" | "command") && m.rows_per_second() > Some(0.0);
+    let moves_rows = |m: &Measurement| {
+        matches!(m.kind.as_str(), "load" | "read" | "command") && m.rows_per_second() > Some(0.0)
+    };
     if measurements.any(moves_rows) { Metric::RowsPerSecond } else { Metric::Seconds }
 }

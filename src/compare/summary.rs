@@ -204,7 +204,10 @@ fn step_summary(records: &[TrialRecord], design: &Design, step: &str) -> StepSum
         kind: measurements.first().map(|measurement| measurement.kind.clone()).unwrap_or_default(),
         methods,
         metric: observations.metric,
-        cells: groups.values().filter_map(|group| cell(group, design, step, observations.metric, &captures)).collect(),
+        cells: groups
+            .values()
+            .filter_map(|group| cell(group, design, step, observations.metric, &captures))
+            .collect(),
         captures,
         contrasts: contrasts(&observations, design),
     }

@@ -166,7 +166,8 @@ fn end_processes(things: &[Thing]) -> (Vec<String>, Vec<String>) {
             }
         }
     }
-    for mark in things.iter().filter_map(|thing| if let Thing::Marked(mark) = thing { Some(mark) } else { None })
+    for mark in
+        things.iter().filter_map(|thing| if let Thing::Marked(mark) = thing { Some(mark) } else { None })
     {
         match process::end_marked(mark) {
             (0, true) => {}

@@ -45,7 +45,8 @@ fn rows<'a>(file: &FileSchema, run: &'a RunManifest, records: &'a [TrialRecord])
             }
             "captures.parquet" => {
                 let steps = record.measurements.iter();
-                let captures = steps.flat_map(|step| step.captures.iter().map(move |capture| (step, capture)));
+                let captures =
+                    steps.flat_map(|step| step.captures.iter().map(move |capture| (step, capture)));
                 rows.extend(captures.map(|(m, c)| Row { measurement: Some(m), capture: Some(c), ..row }));
             }
             _ if record.measurements.is_empty() => rows.push(row),

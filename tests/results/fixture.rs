@@ -5,8 +5,8 @@ use std::path::Path;
 use indexmap::IndexMap;
 use jiff::Timestamp;
 use loadlab::model::{
-    Backend, Blocks, Design, EffectiveSetting, Factor, Guard, Latency, Level, Measurement, Outcome,
-    PlannedTrial, Pressure, Sample, Scalar, ServerCounters, ServerFacts, Spans, Treatment, TrialRecord,
+    Backend, Blocks, Captured, Design, EffectiveSetting, Factor, Guard, Latency, Level, Measurement, Outcome,
+    PlannedTrial, Pressure, Sample, Scalar, ServerCounters, ServerFacts, Spans, Treatment, TrialRecord, Unit,
 };
 use loadlab::store::{
     EnvironmentChoice, HostFacts, OptionsUsed, RunFolder, RunManifest, SCHEMA_VERSION, SpecRecord,
@@ -130,6 +130,8 @@ pub(crate) fn complete() -> Example {
         counters,
         batch_latency: latency,
         commit_latency: latency,
+        captures: vec![Captured { name: "tps".to_owned(), unit: Unit::PerSecond, value: 7.5 }],
+        output: Some("output/000000-0-copy".to_owned()),
         pressure: Pressure {
             busiest_client_thread_share: seconds,
             client_wait_share: seconds,

@@ -20,7 +20,9 @@ pub(super) fn capture(capture: &Capture, text: &str) -> Result<Captured, String>
     });
     match number {
         Ok(value) => Ok(Captured { name: capture.name.clone(), unit: capture.unit, value }),
-        Err(why) => Err(format!("the capture `{}` is missing in {}: {why}", capture.name, capture.stream.name())),
+        Err(why) => {
+            Err(format!("the capture `{}` is missing in {}: {why}", capture.name, capture.stream.name()))
+        }
     }
 }
 
@@ -53,7 +55,8 @@ fn by_json(path: &[String], text: &str) -> Result<String, String> {
             Value::Object(members) => members.get(part),
             _ => None,
         };
-        let here = || if depth == 0 { "the top".to_owned() } else { format!("`{}`", path[..depth].join(".")) };
+        let here =
+            || if depth == 0 { "the top".to_owned() } else { format!("`{}`", path[..depth].join(".")) };
         value = next.ok_or_else(|| format!("there is no `{part}` at {}", here()))?;
     }
     match value {
@@ -72,7 +75,8 @@ mod tests {
     const PGBENCH_13: &str = include_str!("../../../tests/cases/commands/pgbench_13.txt");
     const PGBENCH_15: &str = include_str!("../../../tests/cases/commands/pgbench_15.txt");
     const WITHOUT_TPS: &str = include_str!("../../../tests/cases/commands/pgbench_without_tps.txt");
-    const TPS: &str = r"^tps = ([0-9.]+) \((?:excluding connections establishing|without initial connection time)\)";
+    const TPS: &str =
+        r"^tps = ([0-9.]+) \((?:excluding connections establishing|without initial connection time)\)";
 
     fn by(from: CaptureFrom) -> Capture {
         Capture { name: "tps".to_owned(), stream: Stream::Stdout, from, unit: Unit::PerSecond }

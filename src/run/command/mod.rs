@@ -83,7 +83,11 @@ impl Printed {
             text => (Stream::Stderr, text),
         };
         let lines = output::last_lines(&text, LINES);
-        let end = if lines.is_empty() { " and printed nothing".to_owned() } else { format!("; {}:{lines}", stream.name()) };
+        let end = if lines.is_empty() {
+            " and printed nothing".to_owned()
+        } else {
+            format!("; {}:{lines}", stream.name())
+        };
         Some(format!("`{program}` ended with {how}{end}"))
     }
 }

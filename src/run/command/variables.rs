@@ -28,7 +28,8 @@ pub(in crate::run) fn variables(
     telling: &Telling<'_>,
     host: impl Fn(&str) -> Option<OsString>,
 ) -> Vec<(String, String)> {
-    let passed_on = PASSED_ON.iter().filter_map(|name| Some(((*name).to_owned(), host(name)?.into_string().ok()?)));
+    let passed_on =
+        PASSED_ON.iter().filter_map(|name| Some(((*name).to_owned(), host(name)?.into_string().ok()?)));
     let mut all: Vec<(String, String)> = passed_on.collect();
     let mut set = |name: &str, value: String| all.push((name.to_owned(), value));
     set("PGHOST", reach.host.clone());
@@ -100,8 +101,14 @@ mod tests {
             treatment: Treatment { levels: Vec::new() },
         };
         let factors = [("batch size".to_owned(), Scalar::Int(500))];
-        let telling =
-            Telling { experiment: "x", step: "pgbench", trial: &trial, factors: &factors, tables: &[], scratch: None };
+        let telling = Telling {
+            experiment: "x",
+            step: "pgbench",
+            trial: &trial,
+            factors: &factors,
+            tables: &[],
+            scratch: None,
+        };
         let host = |name: &str| Some(OsString::from(format!("canary of {name}")));
         let all = variables(&reach(), Path::new("/p"), "m", &telling, host);
         let value = |name: &str| all.iter().find(|(known, _)| known == name).map(|(_, value)| value.as_str());

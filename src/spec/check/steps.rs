@@ -16,7 +16,8 @@ pub(super) fn check(trial: &BoundTrial) -> Vec<Finding> {
         history.step(index);
     }
     let mut findings = history.findings;
-    let works = |kind: &StepKind| matches!(kind, StepKind::Load(_) | StepKind::Sql { .. } | StepKind::Command(_));
+    let works =
+        |kind: &StepKind| matches!(kind, StepKind::Load(_) | StepKind::Sql { .. } | StepKind::Command(_));
     if !trial.steps.iter().any(|step| works(&step.kind)) {
         let message = "no step loads rows, runs SQL or a command, so there is nothing to measure";
         findings.push(Finding::new("steps", message).hint("add a `load` step"));

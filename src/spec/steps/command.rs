@@ -13,12 +13,7 @@ const NUL: char = '\0';
 const TAKEN: [&str; 4] = ["seconds", "rows_per_second", "wal_bytes", "client_cpu_seconds"];
 
 impl StepBinder<'_> {
-    pub(super) fn command(
-        &self,
-        file: &CommandFile,
-        path: &str,
-        found: &mut Diagnostics,
-    ) -> Option<Command> {
+    pub(super) fn command(&self, file: &CommandFile, path: &str, found: &mut Diagnostics) -> Option<Command> {
         let before = found.items.len();
         let run: Vec<String> = file.run.iter().map(|word| word.0.clone()).collect();
         if run.first().is_none_or(|program| program.trim().is_empty()) {
