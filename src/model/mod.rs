@@ -6,6 +6,7 @@
 //! the earlier shapes.
 
 mod claim;
+mod computable;
 mod design;
 mod environment;
 mod measurement;
@@ -23,14 +24,14 @@ pub use environment::{
     VersionRange,
 };
 pub use measurement::{
-    Captured, EffectiveSetting, Guard, Latency, Measurement, Outcome, Pressure, Sample, ServerCounters,
-    ServerFacts, Spans, TrialRecord,
+    Captured, EffectiveSetting, Guard, Latency, Measurement, Outcome, Pressure, ReadState, Sample, Scanned,
+    ServerCounters, ServerFacts, Spans, TrialRecord,
 };
 pub use metric::{METRICS, MetricKind, Nature, metric_kind};
 pub use scalar::Scalar;
 pub use step::{
-    Cache, Capture, CaptureFrom, Command, Copy, CopyFormat, CopySource, Decode, Insert, Load, LoadMethod,
-    Read, ReadMethod, SameTransaction, SelectMode, Step, StepKind, Stream, TextOrBinary, Unit, Until, Verify,
+    By, Cache, Capture, CaptureFrom, Command, Copy, CopyFormat, CopySource, Decode, Generate, Insert, Load, LoadMethod, Procedure, Read,
+    ReadMethod, SameTransaction, SelectMode, State, Step, StepKind, Stream, TextOrBinary, Unit, Unnest, Until, Verify,
 };
 pub use table::{Column, ColumnType, Generator, Persistence, Table, TableCopy, TemplatePart, TextShape};
 pub use trial::{BoundTrial, PlannedTrial};

@@ -6,8 +6,8 @@ use tokio::task::JoinSet;
 
 use super::{Taken, joined, moved, set_up, verify_table};
 use crate::engine::postgres::load::{self, WorkError};
-use crate::engine::postgres::quote_ident;
 use crate::engine::postgres::work::Progress;
+use crate::engine::postgres::{quote_ident, verify};
 use crate::model::{Load, LoadMethod, Table, Until, Verify};
 use crate::run::Expectations;
 use crate::run::sampler::Sampler;
@@ -17,6 +17,9 @@ pub(super) fn method(load: &Load) -> &'static str {
     match load.method {
         LoadMethod::Insert(_) => "insert",
         LoadMethod::Copy(_) => "copy",
+        LoadMethod::Unnest(_) => "unnest",
+        LoadMethod::Generate(_) => "generate",
+        LoadMethod::Procedure(_) => "procedure",
     }
 }
 
@@ -28,9 +31,10 @@ pub(super) async fn run_load(
 ) -> Result<(), WorkError> {
     let table = &stage.tables[load.table];
     taken.measurement.rows_expected = Some(table.rows);
+    taken.measurement.content_unverified = load.method.content_is_its_own().map(str::to_owned);
     let progress = Progress::new(load.clients);
     let start = Instant::now();
-    let instance = stage.instance;
+    let instance = &*stage.instance;
     let (clients, connecting) =
         load::prepare(&instance.endpoint, instance.exchange.as_ref(), table, load, &progress).await?;
     set_up(&mut taken.measurement, start.elapsed(), connecting);
@@ -47,13 +51,18 @@ pub(super) async fn run_load(
     let done = joined(work).await;
     let seconds = start.elapsed().as_secs_f64();
     taken.samples = sampler.finish(taken.measurement.step_index, &taken.measurement.step);
-    let done = done?;
+    let mut done = done?;
     let end = stage.at_end().await?;
+    if matches!(&load.method, LoadMethod::Procedure(procedure) if procedure.body.is_some()) {
+        done.rows = verify::count(&stage.owner.client, table).await?;
+    }
     taken.measurement.pressure.client_wait_share = waits.finish();
 
     taken.measurement.spans.seconds = seconds;
     moved(&done, taken);
-    taken.measurement.spans.transfer = Some((seconds - done.commit.as_secs_f64()).max(0.0));
+    // Where the commits lie inside one statement, nobody can tell them from the rest.
+    taken.measurement.spans.transfer = (!matches!(load.method, LoadMethod::Procedure(_)))
+        .then(|| (seconds - done.commit.as_secs_f64()).max(0.0));
     let flushed = end_points(stage, load, table, taken).await?;
     stage.conclude(&before, &end, flushed, Some(table), &mut taken.measurement).await?;
     // Rows that are lost already void the trial, whatever a later read wants to meet.

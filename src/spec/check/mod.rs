@@ -6,6 +6,7 @@
 mod catalogue;
 mod finding;
 mod load;
+mod load_in_server;
 mod read;
 mod settings;
 mod steps;

@@ -43,26 +43,14 @@ impl Copier {
         let mut copier = Self { session, task, knobs, files: Vec::new() };
         if copier.knobs.source == CopySource::Server {
             let exchange = exchange.ok_or_else(|| WorkError::Protocol(NO_EXCHANGE.to_owned()))?;
-            for (index, rows) in copier.transactions().into_iter().enumerate() {
+            for (index, rows) in
+                copier.task.transactions(copier.knobs.rows_per_commit).into_iter().enumerate()
+            {
                 let file = copier.write_file(exchange, index, rows)?;
                 copier.files.push(file);
             }
         }
         Ok(copier)
-    }
-
-    /// The rows of each transaction.
-    fn transactions(&self) -> Vec<Range<u64>> {
-        let Range { start, end } = self.task.rows;
-        let step = self.knobs.rows_per_commit.unwrap_or(u64::MAX);
-        let mut parts = Vec::new();
-        let mut next = start;
-        while next < end || parts.is_empty() {
-            let until = end.min(next.saturating_add(step));
-            parts.push(next..until);
-            next = until;
-        }
-        parts
     }
 
     fn write_file(
@@ -107,7 +95,7 @@ impl Copier {
 
     pub(super) async fn work(self) -> Result<WorkDone, WorkError> {
         let mut done = WorkDone::default();
-        for (index, rows) in self.transactions().into_iter().enumerate() {
+        for (index, rows) in self.task.transactions(self.knobs.rows_per_commit).into_iter().enumerate() {
             self.session.client.batch_execute("BEGIN").await?;
             for sql in preamble(&self.task, self.knobs.same_transaction) {
                 self.session.client.batch_execute(&sql).await?;

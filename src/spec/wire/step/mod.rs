@@ -11,8 +11,11 @@ use super::scalar::NameOr;
 use crate::spec::units::Span;
 
 pub use command::{CaptureFile, CommandFile};
-pub use load::{CopyFile, FormatWord, InsertFile, LoadFile, LoadMethodFile, VerifyWord};
-pub use read::{ReadFile, ReadMethodFile, SelectModeFile};
+pub use load::{
+    CopyFile, FormatWord, GenerateFile, InsertFile, LoadFile, LoadMethodFile, ProcedureFile, UnnestFile,
+    VerifyWord,
+};
+pub use read::{ByWord, ReadFile, ReadMethodFile, SelectModeFile};
 
 /// One thing a trial does; a map with one key that says what.
 #[derive(Debug, Deserialize, JsonSchema)]
