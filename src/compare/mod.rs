@@ -8,4 +8,4 @@ mod summary;
 
 pub use contrast::{Contrast, FactorContrast, Reading, Within};
 pub use stopping::enough;
-pub use summary::{Cell, MIN_BLOCKS, Metric, StepSummary, Summary, TrialErrors, summarise};
+pub use summary::{CaptureName, Cell, MIN_BLOCKS, Metric, StepSummary, Summary, TrialErrors, summarise};

@@ -141,6 +141,7 @@ impl Running<'_> {
                 }
             }
             StepKind::Sql { statements, .. } => self.seconds += statements.len() as f64 * RATES.round_trip,
+            StepKind::Command(_) => self.seconds += RATES.command,
             StepKind::Load(load) => self.load(load),
             StepKind::Read(read) => self.read(read),
         }

@@ -2,6 +2,7 @@
 //! and knows neither Parquet nor terminals.
 
 mod client;
+mod command;
 mod guards;
 mod machine;
 mod sampler;
@@ -11,6 +12,7 @@ mod trial;
 mod waits;
 
 use std::collections::HashMap;
+use std::path::PathBuf;
 use std::sync::Arc;
 
 use tokio::sync::watch;
@@ -18,6 +20,7 @@ use tokio::sync::watch;
 use crate::data::{Content, DataError, TableGenerator, floats_of_rows};
 use crate::engine::postgres::encode::{content_of, expected_content};
 use crate::environment::Provider;
+use crate::environment::ledger::Ledger;
 use crate::model::{BoundTrial, Outcome, PlannedTrial, Scalar, Table, TrialRecord};
 
 /// What happened. A finished trial must be stored before the closure returns.
@@ -30,6 +33,13 @@ pub enum Event<'a> {
         attempt: u32,
         /// Label of its treatment.
         label: &'a str,
+    },
+    /// What a client program of the trial printed; comes before the trial's end.
+    Output {
+        /// Where it belongs in the run's folder: `Measurement::output` with `.stdout` or `.stderr`.
+        name: &'a str,
+        /// The text, without the trial's password.
+        text: &'a str,
     },
     /// A trial ended, well or not; its server is gone.
     Finished(&'a TrialRecord),
@@ -45,6 +55,12 @@ pub struct Prepared {
     pub label: String,
     /// Factor names with the level's value.
     pub factors: Vec<(String, Scalar)>,
+    /// Name of the experiment.
+    pub experiment: String,
+    /// Folder of the experiment file, where client programs work.
+    pub folder: PathBuf,
+    /// Where client programs are written down.
+    pub ledger: Arc<Ledger>,
 }
 
 /// How a run ended.
@@ -82,7 +98,11 @@ pub async fn run<E>(
         let prepared = prepare(&trial).await?;
         emit(Event::Started { trial: &trial, attempt, label: &prepared.label })?;
         let request = trial::TrialRequest { run_id, trial: &trial, attempt, prepared: &prepared };
-        let record = trial::run_trial(request, &mut expectations, cancel.clone()).await;
+        let mut outputs = Vec::new();
+        let record = trial::run_trial(request, &mut expectations, &mut outputs, cancel.clone()).await;
+        for (name, text) in outputs {
+            emit(Event::Output { name: &name, text: &text })?;
+        }
         emit(Event::Finished(&record))?;
         match record.outcome {
             Outcome::Ok => tally.ok += 1,

@@ -4,12 +4,14 @@ use std::sync::Arc;
 
 use super::guards;
 use super::machine::Machine;
+use super::trial::TrialRequest;
 use super::waits::Waits;
 use crate::engine::postgres::load::WorkError;
 use crate::engine::postgres::settings::ServerReport;
 use crate::engine::postgres::{Role, Session, counters};
+use crate::environment::ledger::PrivatePath;
 use crate::environment::{EnvironmentError, Instance, Usage};
-use crate::model::{BoundTrial, Guard, Measurement, Pressure, ServerCounters, Table};
+use crate::model::{BoundTrial, Guard, Measurement, Pressure, ServerCounters, StepKind, Table};
 
 const INSUFFICIENT_PRIVILEGE: &str = "42501";
 
@@ -18,12 +20,15 @@ pub(super) struct Stage<'a> {
     /// Reached elsewhere after a restart.
     pub(super) instance: &'a mut Instance,
     pub(super) bound: &'a BoundTrial,
+    pub(super) request: &'a TrialRequest<'a>,
     pub(super) tables: Vec<Arc<Table>>,
     /// Counters, CHECKPOINT, VACUUM.
     pub(super) admin: Session,
     /// Reads tables back.
     pub(super) owner: Session,
     pub(super) report: ServerReport,
+    /// Where client programs may write; made for trials that have some.
+    pub(super) scratch: Option<PrivatePath>,
 }
 
 /// Everything read just before a step.
@@ -46,13 +51,20 @@ pub(super) struct AtEnd {
 
 impl<'a> Stage<'a> {
     /// Connects, reads the settings back.
-    pub(super) async fn open(instance: &'a mut Instance, bound: &'a BoundTrial) -> Result<Self, WorkError> {
+    pub(super) async fn open(
+        instance: &'a mut Instance,
+        request: &'a TrialRequest<'a>,
+    ) -> Result<Self, WorkError> {
+        let bound: &BoundTrial = &request.prepared.bound;
         let admin = Session::open(&instance.endpoint, Role::Admin).await?;
         let owner = Session::open(&instance.endpoint, Role::Owner).await?;
         let report =
             crate::engine::postgres::settings::report(&admin.client, &bound.environment.settings).await?;
         let tables = bound.tables.iter().cloned().map(Arc::new).collect();
-        Ok(Self { instance, bound, tables, admin, owner, report })
+        let runs_programs = bound.steps.iter().any(|step| matches!(step.kind, StepKind::Command(_)));
+        let scratch = runs_programs.then(|| request.prepared.ledger.private_folder()).transpose();
+        let scratch = scratch.map_err(|error| WorkError::Program(error.to_string()))?;
+        Ok(Self { scratch, instance, bound, request, tables, admin, owner, report })
     }
 
     /// Stops the server cleanly, starts it again and connects anew. False when a setting that was asked for is not in force any more.

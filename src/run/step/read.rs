@@ -123,7 +123,7 @@ fn holds_what_was_loaded(steps: &[Step], now: usize, table: usize) -> bool {
     for step in &steps[..now] {
         match &step.kind {
             StepKind::Load(load) if load.table == table => holds = true,
-            StepKind::Sql { .. } => {
+            StepKind::Sql { .. } | StepKind::Command(_) => {
                 let verified_last = |step: &Step| matches!(&step.kind, StepKind::Load(load) if load.table == table && load.verify == Verify::End);
                 holds &= steps[..now].iter().any(verified_last);
             }
