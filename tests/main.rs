@@ -9,6 +9,7 @@ mod python_results;
 mod results;
 mod server_clean;
 mod server_container;
+mod server_duration;
 mod server_encode;
 mod server_experiments;
 mod server_external;

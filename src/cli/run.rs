@@ -24,7 +24,7 @@ use crate::environment::ledger::Ledger;
 use crate::environment::reaper::Reaper;
 use crate::model::{Outcome, PlannedTrial, TrialRecord};
 use crate::plan::Plan;
-use crate::report::{self, FinishedTrial, PlanSize, Progress, duration};
+use crate::report::{self, FinishedTrial, PlanSize, Progress, WorkingStep, duration};
 use crate::run::{self, Event, Prepared, Tally};
 use crate::spec::{self, Spec};
 use crate::store::{
@@ -302,6 +302,14 @@ fn store(folder: &mut RunFolder, progress: &mut Progress, event: &Event<'_>) -> 
             folder.started(trial, *attempt)?;
             progress.trial_started(trial.number + 1, label);
         }
+        Event::Working(pulse) => progress.working(&WorkingStep {
+            step: &pulse.step,
+            seconds: pulse.elapsed.as_secs_f64(),
+            warm_up: pulse.warm_up.as_secs_f64(),
+            whole: pulse.whole.as_secs_f64(),
+            rows: pulse.rows,
+            rows_per_second: pulse.rows_per_second,
+        }),
         Event::Finished(record) => {
             if record.outcome == Outcome::Cancelled {
                 // A trial that was given up is done again; its record would hide that.

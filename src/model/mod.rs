@@ -23,14 +23,14 @@ pub use environment::{
     VersionRange,
 };
 pub use measurement::{
-    EffectiveSetting, Guard, Latency, Measurement, Outcome, Sample, ServerCounters, ServerFacts, Spans,
-    TrialRecord,
+    EffectiveSetting, Guard, Latency, Measurement, Outcome, Outside, Phase, Sample, ServerCounters,
+    ServerFacts, Spans, TrialRecord,
 };
 pub use metric::{METRICS, MetricKind, Nature, metric_kind};
 pub use scalar::Scalar;
 pub use step::{
     Cache, Copy, CopyFormat, CopySource, Decode, Insert, Load, LoadMethod, Read, ReadMethod, SameTransaction,
-    SelectMode, Step, StepKind, TextOrBinary, Until, Verify,
+    SelectMode, Step, StepKind, TextOrBinary, Until, Verify, Window,
 };
 pub use table::{Column, ColumnType, Generator, Persistence, Table, TableCopy, TemplatePart, TextShape};
 pub use trial::{BoundTrial, PlannedTrial};

@@ -2,6 +2,9 @@
 
 use std::sync::Arc;
 
+use tokio::sync::watch;
+
+use super::Pulse;
 use crate::engine::postgres::load::WorkError;
 use crate::engine::postgres::settings::ServerReport;
 use crate::engine::postgres::{Role, Session, counters};
@@ -20,6 +23,8 @@ pub(super) struct Stage<'a> {
     /// Reads tables back.
     pub(super) owner: Session,
     pub(super) report: ServerReport,
+    /// Told while a load by duration is at work.
+    pub(super) pulse: &'a watch::Sender<Pulse>,
 }
 
 /// Everything read just before a step.
@@ -38,15 +43,29 @@ pub(super) struct AtEnd {
     usage: Usage,
 }
 
+impl Before {
+    /// What is read exactly (WAL position, CPU, block I/O) counts from here, the edge between warm-up and window. Views
+    /// of the server lag behind their sessions, so their counters stay those of the whole step.
+    pub(super) fn window_opens(&mut self, edge: AtEnd) {
+        self.counters.lsn = edge.lsn;
+        self.cpu = edge.cpu;
+        self.usage = edge.usage;
+    }
+}
+
 impl<'a> Stage<'a> {
     /// Connects, reads the settings back.
-    pub(super) async fn open(instance: &'a Instance, bound: &'a BoundTrial) -> Result<Self, WorkError> {
+    pub(super) async fn open(
+        instance: &'a Instance,
+        bound: &'a BoundTrial,
+        pulse: &'a watch::Sender<Pulse>,
+    ) -> Result<Self, WorkError> {
         let admin = Session::open(&instance.endpoint, Role::Admin).await?;
         let owner = Session::open(&instance.endpoint, Role::Owner).await?;
         let report =
             crate::engine::postgres::settings::report(&admin.client, &bound.environment.settings).await?;
         let tables = bound.tables.iter().cloned().map(Arc::new).collect();
-        Ok(Self { instance, bound, tables, admin, owner, report })
+        Ok(Self { instance, bound, tables, admin, owner, report, pulse })
     }
 
     /// Empties the write-behind of earlier steps, so that it is not paid in the next window.

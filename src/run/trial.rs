@@ -7,7 +7,7 @@ use tokio::sync::watch;
 
 use super::stage::Stage;
 use super::step::{Taken, run_step, verify_table};
-use super::{Expectations, Prepared};
+use super::{Expectations, Prepared, Pulse};
 use crate::engine::postgres::load::WorkError;
 use crate::engine::postgres::{Role, Session, SessionError};
 use crate::environment::{EnvironmentError, Instance, Launch};
@@ -25,6 +25,7 @@ pub(super) struct TrialRequest<'a> {
     pub(super) trial: &'a PlannedTrial,
     pub(super) attempt: u32,
     pub(super) prepared: &'a Prepared,
+    pub(super) pulse: watch::Sender<Pulse>,
 }
 
 /// Runs the trial. Never fails: whatever goes wrong is in the record.
@@ -122,7 +123,7 @@ async fn play(
     record: &mut TrialRecord,
 ) {
     let bound = &request.prepared.bound;
-    let opened = tokio::time::timeout(ANSWER_DEADLINE, Stage::open(instance, bound)).await;
+    let opened = tokio::time::timeout(ANSWER_DEADLINE, Stage::open(instance, bound, &request.pulse)).await;
     let stage = match opened.unwrap_or_else(|_| Err(no_answer("opening the first sessions").into())) {
         Ok(stage) => stage,
         Err(error) => return failed(instance, &error, record).await,

@@ -7,6 +7,7 @@ pub mod load;
 pub mod read;
 mod session;
 pub mod settings;
+pub mod timeline;
 pub mod verify;
 pub mod work;
 

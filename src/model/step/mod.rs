@@ -2,6 +2,7 @@
 
 mod load;
 mod read;
+mod window;
 
 use std::time::Duration;
 
@@ -9,6 +10,7 @@ use serde::{Deserialize, Serialize};
 
 pub use load::{Copy, CopyFormat, CopySource, Insert, Load, LoadMethod, SameTransaction, Until, Verify};
 pub use read::{Cache, Decode, Read, ReadMethod, SelectMode, TextOrBinary};
+pub use window::Window;
 
 /// One thing a trial does, measured.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]

@@ -4,7 +4,7 @@ use std::time::Instant;
 
 use tokio::task::JoinSet;
 
-use super::{Taken, hex, joined, moved, set_up};
+use super::{Taken, hex, joined, moved, set_up, stalls};
 use crate::engine::postgres::load::WorkError;
 use crate::engine::postgres::work::Progress;
 use crate::engine::postgres::{read, verify};
@@ -29,7 +29,7 @@ pub(super) async fn run_read(
     let table = &stage.tables[read.table];
     let unchanged =
         holds_what_was_loaded(&stage.bound.steps, taken.measurement.step_index as usize, read.table);
-    taken.measurement.rows_expected = unchanged.then_some(table.rows);
+    taken.measurement.rows_expected = unchanged.then(|| expectations.count(table));
     let progress = Progress::new(read.clients);
     if read.cache == Cache::Warm {
         verify::stored_content(&stage.owner.client, table).await?;
@@ -40,6 +40,7 @@ pub(super) async fn run_read(
     let before = stage.before().await?;
 
     let start = Instant::now();
+    progress.begin(start);
     let sampler = Sampler::start(&progress, start);
     let mut work = JoinSet::new();
     for client in clients {
@@ -52,8 +53,9 @@ pub(super) async fn run_read(
     let end = stage.at_end().await?;
 
     moved(&done, taken);
+    stalls(&progress.timeline(), taken);
     stage.conclude(&before, &end, 0, Some(table), &mut taken.measurement).await?;
-    if unchanged && done.rows != table.rows {
+    if unchanged && taken.measurement.rows_expected != Some(done.rows) {
         taken.measurement.guards.push(Guard::RowsWrong);
     }
     if let Some(content) = done.content {

@@ -2,6 +2,9 @@
 
 #![expect(clippy::cast_precision_loss, reason = "sizes are estimates")]
 
+use std::time::Duration;
+
+use super::duration;
 use super::finding::Finding;
 use super::tables::MAX_MESSAGE;
 use crate::model::{Copy, CopyFormat, Insert, Load, LoadMethod, SameTransaction, Table};
@@ -16,7 +19,7 @@ const FREEZE_RULE: &str = "PostgreSQL documentation, COPY, FREEZE: only into a t
     the current transaction, and not into a partitioned table";
 
 /// All findings about a load step.
-pub(super) fn check(index: usize, load: &Load, table: &Table) -> Vec<Finding> {
+pub(super) fn check(index: usize, load: &Load, table: &Table, timeout: Duration) -> Vec<Finding> {
     let base = format!("steps.{index}.load");
     let mut findings = Vec::new();
     let copies = table.copies.len();
@@ -37,6 +40,7 @@ pub(super) fn check(index: usize, load: &Load, table: &Table) -> Vec<Finding> {
             findings.extend(rules.check());
         }
     }
+    findings.extend(duration::check(&base, load, timeout));
     findings
 }
 

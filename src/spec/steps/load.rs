@@ -1,12 +1,21 @@
 //! `load` steps: options checked, defaults filled in.
 
+use std::time::Duration;
+
 use super::StepBinder;
 use crate::model::{
     Copy, CopyFormat, CopySource, Insert, Load, LoadMethod, SameTransaction, Step, StepKind, Until, Verify,
+    Window,
 };
 use crate::spec::diagnostic::Diagnostics;
-use crate::spec::wire::step::{CopyFile, InsertFile, LoadFile, LoadMethodFile, StepFile, VerifyWord};
+use crate::spec::units::Count;
+use crate::spec::wire::step::{
+    CopyFile, DurationFile, InsertFile, LoadFile, LoadMethodFile, StepFile, VerifyWord,
+};
 
+/// Shortest distance of samples without a word about it, and how many there are at least then.
+const SAMPLE_EVERY: Duration = Duration::from_millis(250);
+const POINTS: u32 = 480;
 /// Bytes of one COPY message, smallest, default and largest.
 const CHUNK_BYTES: (u32, u32, u32) = (1024, 64 * 1024, 64 * 1024 * 1024);
 
@@ -18,6 +27,7 @@ impl StepBinder<'_> {
             LoadMethodFile::Insert(insert) => self.insert(insert, path, found).map(LoadMethod::Insert),
             LoadMethodFile::Copy(copy) => self.copy(copy, path, found).map(LoadMethod::Copy),
         };
+        let rate = self.rate(file.rate, path, found);
         Some(Load {
             table: table?,
             method: method?,
@@ -25,7 +35,20 @@ impl StepBinder<'_> {
             until: file.until.map_or(Until::Committed, Until::from),
             // `auto` is decided when all steps are known.
             verify: if file.verify == Some(VerifyWord::End) { Verify::End } else { Verify::Now },
+            duration: file.duration.as_ref().map(window),
+            rate: rate?,
         })
+    }
+
+    /// The rate, which must be at least 1 where it is given.
+    fn rate(&self, rate: Option<Count>, path: &str, found: &mut Diagnostics) -> Option<Option<u64>> {
+        if rate == Some(Count(0)) {
+            let problem =
+                self.tree.problem(&format!("{path}.rate"), "at 0 rows per second nothing is ever loaded");
+            found.push(problem.expected("at least 1, or no `rate` for as fast as it goes"));
+            return None;
+        }
+        Some(rate.map(|rate| rate.0))
     }
 
     fn insert(&self, file: &InsertFile, path: &str, found: &mut Diagnostics) -> Option<Insert> {
@@ -73,6 +96,15 @@ impl StepBinder<'_> {
             header: file.header.unwrap_or(false),
         })
     }
+}
+
+/// A window with its defaults.
+fn window(file: &DurationFile) -> Window {
+    let warm_up = file.warm_up.map_or(Duration::ZERO, |span| span.0);
+    let measure = file.measure.0;
+    let sample_every =
+        file.sample_every.map_or_else(|| SAMPLE_EVERY.max((warm_up + measure) / POINTS), |span| span.0);
+    Window { warm_up, measure, sample_every }
 }
 
 /// The method is the name of a step that has none.

@@ -85,7 +85,15 @@ fn frozen() -> Copy {
 }
 
 fn load(method: LoadMethod) -> StepKind {
-    StepKind::Load(Load { table: 0, method, clients: 1, until: Until::Committed, verify: Verify::Now })
+    StepKind::Load(Load {
+        table: 0,
+        method,
+        clients: 1,
+        until: Until::Committed,
+        verify: Verify::Now,
+        duration: None,
+        rate: None,
+    })
 }
 
 fn read() -> Read {
