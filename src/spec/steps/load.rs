@@ -10,7 +10,7 @@ use crate::model::{
 use crate::spec::diagnostic::Diagnostics;
 use crate::spec::units::Count;
 use crate::spec::wire::step::{
-    CopyFile, DurationFile, InsertFile, LoadFile, LoadMethodFile, StepFile, VerifyWord,
+    CopyFile, InsertFile, LoadFile, LoadMethodFile, StepFile, VerifyWord, WindowFile,
 };
 
 /// Shortest distance of samples without a word about it, and how many there are at least then.
@@ -99,7 +99,7 @@ impl StepBinder<'_> {
 }
 
 /// A window with its defaults.
-fn window(file: &DurationFile) -> Window {
+fn window(file: &WindowFile) -> Window {
     let warm_up = file.warm_up.map_or(Duration::ZERO, |span| span.0);
     let measure = file.measure.0;
     let sample_every =

@@ -23,7 +23,7 @@ pub struct LoadFile {
     /// batches of row numbers from a counter of their table, so there are no holes; `rows` of the table is then the most it
     /// may load. For `insert` and `unnest`, and `copy` from the client, with `rows_per_commit`: a row counts in the phase in
     /// which its COMMIT was acknowledged.
-    pub duration: Option<DurationFile>,
+    pub duration: Option<WindowFile>,
     /// Rows per second over all clients together; each batch has a time at which it is to begin, and latency counts from that
     /// time, so waiting behind a stall is part of it. Default: each client begins a batch when its last one is answered.
     pub rate: Option<Count>,
@@ -40,7 +40,7 @@ pub struct LoadFile {
 /// A load by duration.
 #[derive(Debug, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
-pub struct DurationFile {
+pub struct WindowFile {
     /// Work before the measured window, by the same clients on the same tables. Its rows stay in the table and its samples
     /// in the results. Default: none.
     pub warm_up: Option<Span>,

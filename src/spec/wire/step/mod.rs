@@ -9,7 +9,7 @@ use serde::Deserialize;
 use super::scalar::NameOr;
 use crate::spec::units::Span;
 
-pub use load::{CopyFile, DurationFile, FormatWord, InsertFile, LoadFile, LoadMethodFile, VerifyWord};
+pub use load::{CopyFile, FormatWord, InsertFile, LoadFile, LoadMethodFile, VerifyWord, WindowFile};
 pub use read::{ReadFile, ReadMethodFile, SelectModeFile};
 
 /// One thing a trial does; a map with one key that says what.
