@@ -39,7 +39,7 @@ steps:
       {name: load, when: \"{{ way.kind == 'copy' }}\", table: t, clients: '{{ way.clients }}',
        method: {copy: {rows_per_commit: '{{ way.rows }}'}},
        duration: {warm_up: 300ms, measure: 700ms, sample_every: 50ms}, until: settled}
-  - read: {table: t, method: {select: {mode: {portal: {fetch_size: 50}}}}, decode: values}
+  - read: {table: t, clients: '{{ way.copies }}', method: {select: {mode: {portal: {fetch_size: 50}}}}, decode: values}
 ";
 
 /// One client, one row a commit.
@@ -110,7 +110,7 @@ fn every_way(server: Server) {
     said.ended_with(0);
     let samples = run.parquet("samples");
     let phases = samples.column("phase").unwrap().str().unwrap();
-    let of = |word| phases.into_iter().filter(|phase| *phase == Some(word)).count();
+    let of = |word| phases.iter().filter(|phase| *phase == Some(word)).count();
     assert!(of("warm_up") > 0 && of("measure") > of("warm_up"));
 }
 
@@ -124,7 +124,7 @@ fn what_was_acknowledged_by_duration_is_there_in_a_container() {
     every_way(Server::Container);
 }
 
-/// Runs an experiment and stops the server's working process a while after it began to insert.
+/// Runs an experiment in a lab of its own and stops the server's working process a while after it began to insert.
 fn with_a_pause(lab: &Lab, load: &str, after: Duration, pause: Duration) -> TrialRecord {
     lab.experiment(&paced(load));
     let running = lab.start(Server::Local, &[]);
@@ -140,7 +140,7 @@ fn with_a_pause(lab: &Lab, load: &str, after: Duration, pause: Duration) -> Tria
 /// T14, sysbench 167 and 408: a server that is paused during the warm-up and at its end, with a rate.
 #[test]
 fn what_the_warm_up_was_behind_with_is_not_measured() {
-    let lab = Lab::new();
+    let lab = Lab::alone();
     let load = "rate: 200, duration: {warm_up: 3s, measure: 2s, sample_every: 100ms}";
     let record = with_a_pause(&lab, load, Duration::from_millis(300), Duration::from_millis(3000));
     let load = step(&record, "insert");
@@ -155,7 +155,7 @@ fn what_the_warm_up_was_behind_with_is_not_measured() {
 
 #[test]
 fn a_stall_shows_in_the_gap_and_in_the_latency_from_the_intended_start() {
-    let lab = Lab::new();
+    let lab = Lab::alone();
     let load = "rate: 200, duration: {measure: 5s, sample_every: 1m}";
     let record = with_a_pause(&lab, load, Duration::from_millis(500), Duration::from_millis(1500));
     let load = step(&record, "insert");
