@@ -142,7 +142,7 @@ fn with_a_pause(lab: &Lab, load: &str, after: Duration, pause: Duration) -> Tria
 fn what_the_warm_up_was_behind_with_is_not_measured() {
     let lab = Lab::alone();
     let load = "rate: 200, duration: {warm_up: 3s, measure: 2s, sample_every: 100ms}";
-    let record = with_a_pause(&lab, load, Duration::from_millis(300), Duration::from_millis(3000));
+    let record = with_a_pause(&lab, load, Duration::from_millis(300), Duration::from_secs(3));
     let load = step(&record, "insert");
     holds(&record, load);
     // 400 are due in the window. The hundreds that the warm-up could not begin would come on top.

@@ -223,7 +223,7 @@ fn cell(records: &[&TrialRecord], design: &Design, step: &str, metric: Metric) -
             .zip(values.iter().copied().max_by(f64::total_cmp)),
         spread: relative_range(&values),
         wal_bytes: median_of(&valid, |measurement| measurement.counters.wal_bytes.map(bytes)),
-        durable_seconds: median_of(&valid, |m| m.durable_seconds()),
+        durable_seconds: median_of(&valid, Measurement::durable_seconds),
         stall: stalls::worst(&valid),
         durable: records
             .iter()

@@ -44,7 +44,10 @@ fn cap_durations(steps: &mut [Step]) -> Vec<usize> {
         let StepKind::Load(load) = &mut step.kind else { continue };
         if let Some(window) = &mut load.duration {
             window.warm_up = window.warm_up.min(WARM_UP);
-            window.measure = window.measure.min(MEASURE);
+            // At a rate, the first batch of a client must be due.
+            let first = load.rate.zip(load.method.rows_per_batch());
+            let first = first.map_or(0, |(rate, rows)| rows.saturating_mul(1000).div_ceil(rate.max(1)));
+            window.measure = window.measure.min(MEASURE.max(Duration::from_millis(first)));
             window.sample_every = window.sample_every.min(SAMPLE_EVERY);
             tables.push(load.table);
         }
@@ -132,6 +135,48 @@ mod tests {
         ];
         assert_eq!(capped(tables), [50_000, 1_000, 1_000]);
         assert_eq!(capped(vec![table("Customer", "", 900_000, 1), table("o", child, 1, 1)]), [100_000, 1]);
+    }
+
+    fn timed(rate: Option<u64>, rows_per_commit: u64) -> Step {
+        let span = Duration::from_secs;
+        let copy = crate::model::Copy {
+            format: crate::model::CopyFormat::Text,
+            freeze: false,
+            source: crate::model::CopySource::Client,
+            same_transaction: crate::model::SameTransaction::None,
+            rows_per_commit: Some(rows_per_commit),
+            chunk_bytes: 65_536,
+            header: false,
+        };
+        let load = Load {
+            table: 0,
+            method: crate::model::LoadMethod::Copy(copy),
+            clients: 1,
+            until: crate::model::Until::Committed,
+            verify: crate::model::Verify::Now,
+            duration: Some(crate::model::Window {
+                warm_up: Duration::from_millis(50),
+                measure: span(30),
+                sample_every: span(1),
+            }),
+            rate,
+        };
+        Step { name: "load".to_owned(), timeout: span(60), kind: StepKind::Load(load) }
+    }
+
+    #[test]
+    fn durations_become_short_and_a_batch_at_a_rate_is_still_due() {
+        let short = |rate, rows_per_commit| {
+            let mut steps = vec![timed(rate, rows_per_commit)];
+            assert_eq!(cap_durations(&mut steps), [0]);
+            let StepKind::Load(Load { duration: Some(window), .. }) = &steps[0].kind else {
+                panic!("{steps:?}")
+            };
+            [window.warm_up, window.measure, window.sample_every].map(|span| span.as_millis())
+        };
+        assert_eq!(short(None, 1000), [50, 500, 100]);
+        assert_eq!(short(Some(100), 10), [50, 500, 100]);
+        assert_eq!(short(Some(100), 1000), [50, 10_000, 100]);
     }
 
     #[test]

@@ -46,7 +46,7 @@ pub(super) struct AtEnd {
 impl Before {
     /// What is read exactly (WAL position, CPU, block I/O) counts from here, the edge between warm-up and window. Views
     /// of the server lag behind their sessions, so their counters stay those of the whole step.
-    pub(super) fn window_opens(&mut self, edge: AtEnd) {
+    pub(super) fn window_opens(&mut self, edge: &AtEnd) {
         self.counters.lsn = edge.lsn;
         self.cpu = edge.cpu;
         self.usage = edge.usage;

@@ -5,7 +5,7 @@ use super::median;
 /// Width of the finest intervals, seconds.
 const FINEST: f64 = 0.01;
 /// Most fine intervals kept; beyond, neighbours are put together and all intervals are twice as wide.
-const MOST: usize = 8192;
+const MOST: u16 = 8192;
 /// Intervals that are judged are at least this wide, seconds.
 const NARROWEST: f64 = 0.1;
 /// And wide enough for so many acknowledgements on average: if these came independently of each other, fewer than
@@ -38,7 +38,7 @@ impl Acknowledgements {
         self.longest = self.longest.max(at - self.last);
         self.last = at;
         self.count += 1;
-        while at / self.width >= MOST as f64 {
+        while at / self.width >= f64::from(MOST) {
             self.widen();
         }
         let place = (at / self.width) as usize;
@@ -178,7 +178,7 @@ mod tests {
                 acks.add(f64::from(second), 1000);
             }
         }
-        assert!(acks.rows.len() <= MOST);
+        assert!(acks.rows.len() <= usize::from(MOST));
         assert_eq!(acks.rows.iter().sum::<u64>(), 32_400_000);
         assert!(close(acks.longest_gap(36_000.0), 3601.0));
         assert!((acks.stalled_share(36_000.0).unwrap() - 0.1).abs() < 0.002);

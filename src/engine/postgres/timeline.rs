@@ -60,7 +60,7 @@ impl Timeline {
         match self.window {
             None => self.acks.add(now.as_secs_f64(), rows),
             Some(window) if (window.warm_up..window.end()).contains(&now) => {
-                self.acks.add((now - window.warm_up).as_secs_f64(), rows);
+                self.acks.add(now.saturating_sub(window.warm_up).as_secs_f64(), rows);
             }
             Some(_) => {}
         }

@@ -1,8 +1,10 @@
-//! Loads by duration: warm-up, then a measured window.
+//! Loads by duration: warm-up, then a measured window; and what they must know of a method.
 
 use std::time::Duration;
 
 use serde::{Deserialize, Serialize};
+
+use super::LoadMethod;
 
 /// A load that ends by the clock and not with the last row.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
@@ -34,13 +36,32 @@ impl Window {
     }
 }
 
+impl LoadMethod {
+    /// Rows per transaction, where a number is given.
+    #[must_use]
+    pub fn rows_per_commit(&self) -> Option<u64> {
+        match self {
+            Self::Insert(insert) => insert.rows_per_commit,
+            Self::Copy(copy) => copy.rows_per_commit,
+        }
+    }
+
+    /// Rows of a batch: what a client begins to send together. `None` when that is all it has.
+    #[must_use]
+    pub fn rows_per_batch(&self) -> Option<u64> {
+        match self {
+            Self::Insert(insert) => Some(insert.rows_per_batch),
+            Self::Copy(copy) => copy.rows_per_commit,
+        }
+    }
+}
+
 /// Durations as numbers of seconds, for people who read the parameters of a step.
 mod seconds {
     use std::time::Duration;
 
     use serde::{Deserialize, Deserializer, Serializer};
 
-    #[expect(clippy::trivially_copy_pass_by_ref, reason = "serde asks for a reference")]
     pub(super) fn serialize<S: Serializer>(span: &Duration, serializer: S) -> Result<S::Ok, S::Error> {
         serializer.serialize_f64(span.as_secs_f64())
     }

@@ -41,7 +41,7 @@ pub(super) async fn run_load(
         None => until_the_last_row(stage, ready.clients, &progress, taken).await?,
         Some(window) => {
             let (done, edge, end) = by_duration(stage, ready.clients, &window, &progress, taken).await?;
-            before.window_opens(edge);
+            before.window_opens(&edge);
             expectations.loaded(table, ready.supplies.iter().map(Supply::taken).collect());
             (done, end)
         }

@@ -38,7 +38,7 @@ fn method(pointer: &str, method: &LoadMethod) -> Option<Finding> {
             return Some(one_transaction(pointer, copy));
         }
     }
-    if rows_per_commit(method).is_none() {
+    if method.rows_per_commit().is_none() {
         let finding = Finding::new(pointer, "a load by duration needs `rows_per_commit` in its method");
         return Some(finding.expected("such as `rows_per_commit: 1_000`").hint(COUNTS));
     }
@@ -56,22 +56,6 @@ fn no_server_file(pointer: &str, what: &str) -> Finding {
     Finding::new(pointer, message)
         .expected("source: client")
         .hint("the server's file is written before the clock starts, with all rows, and the server reads it as fast as it can")
-}
-
-/// Rows per transaction, of methods that have them.
-fn rows_per_commit(method: &LoadMethod) -> Option<u64> {
-    match method {
-        LoadMethod::Insert(insert) => insert.rows_per_commit,
-        LoadMethod::Copy(copy) => copy.rows_per_commit,
-    }
-}
-
-/// Rows that begin together; `None` for all at once.
-fn batch(method: &LoadMethod) -> Option<u64> {
-    match method {
-        LoadMethod::Insert(insert) => Some(insert.rows_per_batch),
-        LoadMethod::Copy(copy) => copy.rows_per_commit,
-    }
 }
 
 fn samples(pointer: &str, window: &Window, clients: u32) -> Option<Finding> {
@@ -111,7 +95,7 @@ fn paced(pointer: &str, load: &Load, rate: u64) -> Option<Finding> {
     if matches!(&load.method, LoadMethod::Copy(copy) if copy.source == CopySource::Server) {
         return Some(no_server_file(pointer, "a rate"));
     }
-    let Some(rows) = batch(&load.method) else {
+    let Some(rows) = load.method.rows_per_batch() else {
         let finding = Finding::new(pointer, "a rate needs `rows_per_commit` in its method");
         let hint = "each COPY begins at its time, and without `rows_per_commit` a client has only one";
         return Some(finding.expected("such as `rows_per_commit: 1_000`").hint(hint));

@@ -36,19 +36,18 @@ impl StepBinder<'_> {
             // `auto` is decided when all steps are known.
             verify: if file.verify == Some(VerifyWord::End) { Verify::End } else { Verify::Now },
             duration: file.duration.as_ref().map(window),
-            rate: rate?,
+            rate,
         })
     }
 
     /// The rate, which must be at least 1 where it is given.
-    fn rate(&self, rate: Option<Count>, path: &str, found: &mut Diagnostics) -> Option<Option<u64>> {
+    fn rate(&self, rate: Option<Count>, path: &str, found: &mut Diagnostics) -> Option<u64> {
         if rate == Some(Count(0)) {
             let problem =
                 self.tree.problem(&format!("{path}.rate"), "at 0 rows per second nothing is ever loaded");
             found.push(problem.expected("at least 1, or no `rate` for as fast as it goes"));
-            return None;
         }
-        Some(rate.map(|rate| rate.0))
+        rate.map(|rate| rate.0).filter(|rate| *rate > 0)
     }
 
     fn insert(&self, file: &InsertFile, path: &str, found: &mut Diagnostics) -> Option<Insert> {
