@@ -6,6 +6,7 @@
 //! the earlier shapes.
 
 mod claim;
+mod computable;
 mod design;
 mod environment;
 mod measurement;
@@ -23,14 +24,15 @@ pub use environment::{
     VersionRange,
 };
 pub use measurement::{
-    EffectiveSetting, Guard, Latency, Measurement, Outcome, Outside, Phase, Sample, ServerCounters,
-    ServerFacts, Spans, TrialRecord,
+    EffectiveSetting, Guard, Latency, Measurement, Outcome, Outside, Phase, Pressure, ReadState, Sample,
+    Scanned, ServerCounters, ServerFacts, Spans, TrialRecord,
 };
 pub use metric::{METRICS, MetricKind, Nature, metric_kind};
 pub use scalar::Scalar;
 pub use step::{
-    Cache, Copy, CopyFormat, CopySource, Decode, Insert, Load, LoadMethod, Read, ReadMethod, SameTransaction,
-    SelectMode, Step, StepKind, TextOrBinary, Until, Verify, Window,
+    By, Cache, Copy, CopyFormat, CopySource, Decode, Generate, Insert, Load, LoadMethod, Procedure, Read,
+    ReadMethod, SameTransaction, SelectMode, State, Step, StepKind, TextOrBinary, Unnest, Until, Verify,
+    Window,
 };
 pub use table::{Column, ColumnType, Generator, Persistence, Table, TableCopy, TemplatePart, TextShape};
 pub use trial::{BoundTrial, PlannedTrial};

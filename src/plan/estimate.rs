@@ -5,8 +5,8 @@
 use super::rates::RATES;
 use super::width::{index_entry_bytes, row_bytes, text_row_bytes};
 use crate::model::{
-    BoundTrial, Column, Copy, CopySource, Insert, Load, LoadMethod, Persistence, Read, SameTransaction,
-    Scalar, StepKind, Table, Until,
+    BoundTrial, Cache, Column, Copy, CopySource, Decode, Insert, Load, LoadMethod, Persistence, Read,
+    SameTransaction, Scalar, State, StepKind, Table, Unnest, Until,
 };
 
 /// A fresh cluster, its WAL segments included.
@@ -189,6 +189,13 @@ impl Running<'_> {
         let work = match &load.method {
             LoadMethod::Insert(insert) => insert_seconds(insert, shape, load.clients),
             LoadMethod::Copy(copy) => copy_seconds(copy, shape, load.clients),
+            LoadMethod::Unnest(unnest) => unnest_seconds(unnest, shape, load.clients),
+            LoadMethod::Generate(generate) => {
+                server_seconds(RATES.generated_row, generate.rows_per_commit, shape, load.clients)
+            }
+            LoadMethod::Procedure(procedure) => {
+                server_seconds(RATES.looped_row, procedure.rows_per_commit, shape, load.clients)
+            }
         };
         let written = entries * RATES.index_entry + wal * RATES.wal_byte;
         let all = (work + written) / parallel(load.clients);
@@ -220,8 +227,19 @@ impl Running<'_> {
     fn read(&mut self, read: &Read) {
         let Some(shape) = self.shapes.get(read.table) else { return };
         let once = shape.rows * RATES.read_row + shape.heap * RATES.byte;
-        let scans = if read.cache == crate::model::Cache::Warm { 2.0 } else { 1.0 };
-        self.seconds += scans * once / parallel(read.clients);
+        let decoded = if read.decode == Decode::None { 0.0 } else { shape.row * RATES.decoded_byte };
+        self.seconds += (once + shape.rows * decoded) / parallel(read.clients);
+        self.seconds += match read.cache {
+            Cache::AsIs => 0.0,
+            Cache::Warm => once,
+            Cache::Cold => RATES.restart,
+        };
+        if read.state == State::Settled {
+            self.seconds += shape.heap * (RATES.vacuum_byte + RATES.checkpoint_byte);
+        }
+        if read.decode != Decode::None {
+            self.seconds += shape.rows * RATES.verified_row;
+        }
     }
 }
 
@@ -245,6 +263,17 @@ fn insert_seconds(insert: &Insert, shape: &Shape, clients: u32) -> f64 {
 fn copy_seconds(copy: &Copy, shape: &Shape, clients: u32) -> f64 {
     shape.rows * (RATES.copied_row + shape.row * RATES.byte)
         + commits(shape.rows, copy.rows_per_commit, clients) * RATES.commit
+}
+
+fn unnest_seconds(unnest: &Unnest, shape: &Shape, clients: u32) -> f64 {
+    let batches = shape.rows / unnest.rows_per_batch.max(1) as f64;
+    shape.rows * (RATES.unnested_row + shape.row * RATES.byte)
+        + batches * (RATES.prepared_statement + RATES.round_trip)
+        + commits(shape.rows, unnest.rows_per_commit, clients) * RATES.commit
+}
+
+fn server_seconds(row: f64, rows_per_commit: Option<u64>, shape: &Shape, clients: u32) -> f64 {
+    shape.rows * (row + shape.row * RATES.byte) + commits(shape.rows, rows_per_commit, clients) * RATES.commit
 }
 
 fn until_seconds(until: Until, bytes: f64) -> f64 {

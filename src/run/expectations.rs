@@ -4,7 +4,7 @@ use std::collections::HashMap;
 use std::ops::Range;
 use std::sync::Arc;
 
-use crate::data::{Content, DataError, TableGenerator, share};
+use crate::data::{Content, DataError, TableGenerator, floats_of_rows, share};
 use crate::engine::postgres::encode::content_of;
 use crate::model::Table;
 
@@ -45,13 +45,28 @@ impl Expectations {
 
     /// Content of each copy of a table.
     pub(super) fn of(&mut self, table: &Table) -> Result<Vec<Content>, DataError> {
-        self.get(table, "all", || TableGenerator::new(table))
+        self.get(table, "all", || TableGenerator::new(table), content_of)
     }
 
     /// Content of some columns of all rows, in the order they are read.
     pub(super) fn of_columns(&mut self, table: &Table, columns: &[String]) -> Result<Content, DataError> {
-        let contents = self.get(table, &format!("{columns:?}"), || TableGenerator::select(table, columns))?;
-        Ok(contents.into_iter().fold(Content::default(), Content::merge))
+        let generator = || TableGenerator::select(table, columns);
+        self.get(table, &format!("{columns:?}"), generator, content_of).map(together)
+    }
+
+    /// Numbers in those of some columns that hold floats, of all rows.
+    pub(super) fn floats_of_columns(
+        &mut self,
+        table: &Table,
+        columns: &[String],
+    ) -> Result<Content, DataError> {
+        let floats: Vec<String> =
+            columns.iter().filter(|name| table.numbers_in(name).is_some()).cloned().collect();
+        let generator = || TableGenerator::select(table, &floats);
+        self.get(table, &format!("floats {floats:?}"), generator, |generator, rows| {
+            floats_of_rows(generator, rows)
+        })
+        .map(together)
     }
 
     fn get(
@@ -59,6 +74,7 @@ impl Expectations {
         table: &Table,
         what: &str,
         generator: impl FnOnce() -> Result<TableGenerator, DataError>,
+        content: impl Fn(&Arc<TableGenerator>, Range<u64>) -> Content,
     ) -> Result<Vec<Content>, DataError> {
         let rows = self.rows_of(table);
         let key = format!("{:?} {} {} {rows:?} {what}", table.columns, table.rows, table.seed);
@@ -66,8 +82,13 @@ impl Expectations {
             return Ok(contents.clone());
         }
         let generator = Arc::new(generator()?);
-        let contents: Vec<Content> = rows.into_iter().map(|rows| content_of(&generator, rows)).collect();
+        let contents: Vec<Content> = rows.into_iter().map(|rows| content(&generator, rows)).collect();
         self.contents.insert(key, contents.clone());
         Ok(contents)
     }
+}
+
+/// All copies.
+fn together(copies: Vec<Content>) -> Content {
+    copies.into_iter().fold(Content::default(), Content::merge)
 }

@@ -3,11 +3,14 @@
 
 mod client;
 mod expectations;
+mod guards;
+mod machine;
 mod pulse;
 mod sampler;
 mod stage;
 mod step;
 mod trial;
+mod waits;
 
 use std::sync::Arc;
 

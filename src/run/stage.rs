@@ -5,17 +5,22 @@ use std::sync::Arc;
 use tokio::sync::watch;
 
 use super::Pulse;
+use super::guards;
+use super::machine::Machine;
+use super::waits::Waits;
 use crate::engine::postgres::load::WorkError;
 use crate::engine::postgres::settings::ServerReport;
 use crate::engine::postgres::{Role, Session, counters};
-use crate::environment::{Instance, Usage};
-use crate::model::{BoundTrial, Guard, Measurement, ServerCounters, Table};
+use crate::environment::{EnvironmentError, Instance, Usage};
+use crate::model::{BoundTrial, Guard, Measurement, Pressure, ServerCounters, Table};
 
-const INSUFFICIENT_PRIVILEGE: &str = "42501";
+/// A role may not do what it tried.
+pub(super) const INSUFFICIENT_PRIVILEGE: &str = "42501";
 
 /// A server and the connections of the runner itself.
 pub(super) struct Stage<'a> {
-    pub(super) instance: &'a Instance,
+    /// Reached elsewhere after a restart.
+    pub(super) instance: &'a mut Instance,
     pub(super) bound: &'a BoundTrial,
     pub(super) tables: Vec<Arc<Table>>,
     /// Counters, CHECKPOINT, VACUUM.
@@ -33,6 +38,7 @@ pub(super) struct Before {
     usage: Usage,
     cpu: Option<f64>,
     peak_is_reset: bool,
+    machine: Machine,
 }
 
 /// Everything that must be read the moment the clock stopped.
@@ -41,22 +47,24 @@ pub(super) struct AtEnd {
     cpu: Option<f64>,
     peak: Option<u64>,
     usage: Usage,
+    machine: Machine,
 }
 
 impl Before {
     /// What is read exactly (WAL position, CPU, block I/O) counts from here, the edge between warm-up and window. Views
     /// of the server lag behind their sessions, so their counters stay those of the whole step.
-    pub(super) fn window_opens(&mut self, edge: &AtEnd) {
+    pub(super) fn window_opens(&mut self, edge: AtEnd) {
         self.counters.lsn = edge.lsn;
         self.cpu = edge.cpu;
         self.usage = edge.usage;
+        self.machine = edge.machine;
     }
 }
 
 impl<'a> Stage<'a> {
     /// Connects, reads the settings back.
     pub(super) async fn open(
-        instance: &'a Instance,
+        instance: &'a mut Instance,
         bound: &'a BoundTrial,
         pulse: &'a watch::Sender<Pulse>,
     ) -> Result<Self, WorkError> {
@@ -66,6 +74,25 @@ impl<'a> Stage<'a> {
             crate::engine::postgres::settings::report(&admin.client, &bound.environment.settings).await?;
         let tables = bound.tables.iter().cloned().map(Arc::new).collect();
         Ok(Self { instance, bound, tables, admin, owner, report, pulse })
+    }
+
+    /// Stops the server cleanly, starts it again and connects anew. False when other settings than before are in force.
+    ///
+    /// # Errors
+    /// The outer error when the server is lost; the inner one says why this server is not restarted.
+    pub(super) async fn restart(&mut self) -> Result<Result<bool, String>, WorkError> {
+        self.instance.endpoint = match self.instance.running.restart().await {
+            Ok(endpoint) => endpoint,
+            Err(EnvironmentError::Unavailable { reason, .. }) => return Ok(Err(reason)),
+            Err(error) => return Err(WorkError::Restart(error.to_string())),
+        };
+        self.admin = Session::open(&self.instance.endpoint, Role::Admin).await?;
+        self.owner = Session::open(&self.instance.endpoint, Role::Owner).await?;
+        let asked = &self.bound.environment.settings;
+        let report = crate::engine::postgres::settings::report(&self.admin.client, asked).await?;
+        let same = report.settings == self.report.settings;
+        self.report.postmaster_start = report.postmaster_start;
+        Ok(Ok(same))
     }
 
     /// Empties the write-behind of earlier steps, so that it is not paid in the next window.
@@ -82,12 +109,18 @@ impl<'a> Stage<'a> {
         Ok(counters::checkpoint(&self.admin.client, self.report.version_num).await?.as_secs_f64())
     }
 
+    /// Begins to look at what the working sessions wait for.
+    pub(super) async fn watch(&self) -> Result<Waits, WorkError> {
+        Ok(Waits::start(Session::open(&self.instance.endpoint, Role::Admin).await?))
+    }
+
     pub(super) async fn before(&self) -> Result<Before, WorkError> {
         let counters = counters::snapshot(&self.admin.client, self.report.version_num).await?;
         Ok(Before {
             counters,
             usage: self.instance.running.usage().await,
             peak_is_reset: super::client::reset_peak_memory(),
+            machine: Machine::now(),
             cpu: super::client::cpu_seconds(),
         })
     }
@@ -95,7 +128,9 @@ impl<'a> Stage<'a> {
     pub(super) async fn at_end(&self) -> Result<AtEnd, WorkError> {
         let cpu = super::client::cpu_seconds();
         let peak = super::client::peak_memory();
+        let machine = Machine::now();
         Ok(AtEnd {
+            machine,
             lsn: counters::lsn(&self.admin.client).await?,
             cpu,
             peak,
@@ -129,6 +164,19 @@ impl<'a> Stage<'a> {
         }
         used(&before.usage, &end.usage, &mut changed);
         guard(&changed, &mut measurement.guards);
+        measurement.pressure = Pressure {
+            client_wait_share: measurement.pressure.client_wait_share,
+            throttled_periods: grown(before.usage.throttled_periods, end.usage.throttled_periods),
+            memory_kills: grown(before.usage.memory_kills, end.usage.memory_kills),
+            ..end.machine.since(&before.machine)
+        };
+        let streams = streams(measurement);
+        let seconds = measurement.spans.seconds;
+        let mut tripped = guards::of_machine(&measurement.pressure, seconds, streams);
+        // A quota that the experiment asks for is part of what is measured.
+        let asked_for = self.bound.environment.limits.cpus.is_some();
+        tripped.retain(|guard| *guard != Guard::Throttled || !asked_for);
+        measurement.guards.extend(tripped);
         measurement.counters = changed;
         measurement.client_cpu_seconds = before.cpu.zip(end.cpu).map(|(from, to)| (to - from).max(0.0));
         measurement.client_peak_memory_bytes = end.peak.filter(|_| before.peak_is_reset);
@@ -137,11 +185,20 @@ impl<'a> Stage<'a> {
 }
 
 fn used(before: &Usage, after: &Usage, counters: &mut ServerCounters) {
-    let bytes = |from: Option<u64>, to: Option<u64>| Some(to?.saturating_sub(from?));
     counters.server_cpu_seconds =
         before.cpu_seconds.zip(after.cpu_seconds).map(|(from, to)| (to - from).max(0.0));
-    counters.server_read_bytes = bytes(before.read_bytes, after.read_bytes);
-    counters.server_written_bytes = bytes(before.written_bytes, after.written_bytes);
+    counters.server_read_bytes = grown(before.read_bytes, after.read_bytes);
+    counters.server_written_bytes = grown(before.written_bytes, after.written_bytes);
+}
+
+fn grown(before: Option<u64>, after: Option<u64>) -> Option<u64> {
+    Some(after?.saturating_sub(before?))
+}
+
+/// Whether rows flow without a question and an answer for each batch: COPY in and out, and results that are read in one go.
+fn streams(measurement: &Measurement) -> bool {
+    let copies = measurement.method == "copy" && measurement.scheduled_latency.is_none();
+    copies || measurement.kind == "read" && measurement.batch_latency.is_none()
 }
 
 fn guard(counters: &ServerCounters, guards: &mut Vec<Guard>) {

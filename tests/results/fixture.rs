@@ -6,7 +6,8 @@ use indexmap::IndexMap;
 use jiff::Timestamp;
 use loadlab::model::{
     Backend, Blocks, Design, EffectiveSetting, Factor, Guard, Latency, Level, Measurement, Outcome, Outside,
-    Phase, PlannedTrial, Sample, Scalar, ServerCounters, ServerFacts, Spans, Treatment, TrialRecord,
+    Phase, PlannedTrial, Pressure, ReadState, Sample, Scalar, Scanned, ServerCounters, ServerFacts, Spans,
+    Treatment, TrialRecord,
 };
 use loadlab::store::{
     EnvironmentChoice, HostFacts, OptionsUsed, RunFolder, RunManifest, SCHEMA_VERSION, SpecRecord,
@@ -134,6 +135,25 @@ pub(crate) fn complete() -> Example {
         outside: Some(Outside { warm_up: 1.0, rows_warm_up: 1, rows_after: 1 }),
         longest_gap: seconds,
         stalled_share: seconds,
+        content_unverified: text.clone(),
+        read: Some(ReadState {
+            cached_share: seconds,
+            buffered_share: seconds,
+            all_visible_share: seconds,
+            all_frozen_share: seconds,
+            cache_note: text.clone(),
+            session_settings: text.iter().cloned().collect(),
+        }),
+        scan: Some(Scanned::default()),
+        pressure: Pressure {
+            busiest_client_thread_share: seconds,
+            client_wait_share: seconds,
+            stolen_share: seconds,
+            swapped_bytes: Some(1),
+            throttled_periods: Some(1),
+            memory_kills: Some(1),
+            clock_disagreement_seconds: seconds,
+        },
         ..load(0, "copy", 1.0)
     }];
     let host = &mut example.manifest.host;

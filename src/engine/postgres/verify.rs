@@ -26,6 +26,16 @@ pub async fn stored_content(client: &Client, table: &Table) -> Result<Vec<Conten
     Ok(contents)
 }
 
+/// Rows of all copies of a table, as the server counts them.
+pub async fn count(client: &Client, table: &Table) -> Result<u64, WorkError> {
+    let mut rows = 0;
+    for copy in &table.copies {
+        let sql = format!("SELECT count(*) FROM {}", quote_ident(&copy.name));
+        rows += u64::try_from(client.query_one(&sql, &[]).await?.get::<_, i64>(0)).unwrap_or(0);
+    }
+    Ok(rows)
+}
+
 /// Which rows of the first wrong copy are missing or too many, of the `rows` that each copy should hold; `None`
 /// when there are too many to compare one by one, or none is wrong any more.
 pub async fn first_difference(

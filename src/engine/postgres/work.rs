@@ -7,7 +7,7 @@ use std::time::{Duration, Instant};
 use hdrhistogram::Histogram;
 
 use super::timeline::Timeline;
-use crate::model::{Latency, Window};
+use crate::model::{Latency, Scanned, Window};
 
 /// Rows moved so far by each client; read by the sampler while the clients work.
 #[derive(Debug, Clone)]
@@ -163,6 +163,8 @@ pub struct WorkDone {
     pub first_row: Option<Duration>,
     /// Content of the decoded values (reads).
     pub content: Option<crate::data::Content>,
+    /// What the server did to scan (`scan` only).
+    pub scanned: Option<Scanned>,
 }
 
 impl WorkDone {
@@ -192,6 +194,10 @@ impl WorkDone {
             };
             total.content = match (total.content, one.content) {
                 (Some(a), Some(b)) => Some(a.merge(b)),
+                (a, b) => a.or(b),
+            };
+            total.scanned = match (total.scanned, one.scanned) {
+                (Some(a), Some(b)) => Some(a.plus(b)),
                 (a, b) => a.or(b),
             };
         }

@@ -8,8 +8,11 @@ use std::time::Duration;
 
 use serde::{Deserialize, Serialize};
 
-pub use load::{Copy, CopyFormat, CopySource, Insert, Load, LoadMethod, SameTransaction, Until, Verify};
-pub use read::{Cache, Decode, Read, ReadMethod, SelectMode, TextOrBinary};
+pub use load::{
+    Copy, CopyFormat, CopySource, Generate, Insert, Load, LoadMethod, Procedure, SameTransaction, Unnest,
+    Until, Verify,
+};
+pub use read::{By, Cache, Decode, Read, ReadMethod, SelectMode, State, TextOrBinary};
 pub use window::Window;
 
 /// One thing a trial does, measured.

@@ -43,6 +43,9 @@ impl LoadMethod {
         match self {
             Self::Insert(insert) => insert.rows_per_commit,
             Self::Copy(copy) => copy.rows_per_commit,
+            Self::Unnest(unnest) => unnest.rows_per_commit,
+            Self::Generate(generate) => generate.rows_per_commit,
+            Self::Procedure(procedure) => procedure.rows_per_commit,
         }
     }
 
@@ -52,6 +55,8 @@ impl LoadMethod {
         match self {
             Self::Insert(insert) => Some(insert.rows_per_batch),
             Self::Copy(copy) => copy.rows_per_commit,
+            Self::Unnest(unnest) => Some(unnest.rows_per_batch),
+            Self::Generate(_) | Self::Procedure(_) => None,
         }
     }
 }

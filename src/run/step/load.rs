@@ -6,8 +6,8 @@ use tokio::task::JoinSet;
 
 use super::{Taken, joined, moved, set_up, stalls, verify_table};
 use crate::engine::postgres::load::{self, LoadClient, Supply, WorkError};
-use crate::engine::postgres::quote_ident;
 use crate::engine::postgres::work::{Progress, WorkDone};
+use crate::engine::postgres::{quote_ident, verify};
 use crate::model::{Load, LoadMethod, Outside, Table, Until, Verify, Window};
 use crate::run::Expectations;
 use crate::run::pulse;
@@ -18,6 +18,9 @@ pub(super) fn method(load: &Load) -> &'static str {
     match load.method {
         LoadMethod::Insert(_) => "insert",
         LoadMethod::Copy(_) => "copy",
+        LoadMethod::Unnest(_) => "unnest",
+        LoadMethod::Generate(_) => "generate",
+        LoadMethod::Procedure(_) => "procedure",
     }
 }
 
@@ -29,19 +32,21 @@ pub(super) async fn run_load(
 ) -> Result<(), WorkError> {
     let table = &stage.tables[load.table];
     taken.measurement.rows_expected = load.duration.is_none().then_some(table.rows);
+    taken.measurement.content_unverified = load.method.content_is_its_own().map(str::to_owned);
     let progress = Progress::timed(load.clients, load.duration);
     let start = Instant::now();
-    let instance = stage.instance;
+    let instance = &*stage.instance;
     let ready = load::prepare(&instance.endpoint, instance.exchange.as_ref(), table, load, &progress).await?;
     set_up(&mut taken.measurement, start.elapsed(), ready.connecting);
     stage.clear_the_way().await?;
+    let waits = stage.watch().await?;
     let mut before = stage.before().await?;
 
     let (done, end) = match load.duration {
-        None => until_the_last_row(stage, ready.clients, &progress, taken).await?,
+        None => until_the_last_row(stage, load, ready.clients, &progress, taken).await?,
         Some(window) => {
             let (done, edge, end) = by_duration(stage, ready.clients, &window, &progress, taken).await?;
-            before.window_opens(&edge);
+            before.window_opens(edge);
             expectations.loaded(table, ready.supplies.iter().map(Supply::taken).collect());
             (done, end)
         }
@@ -49,6 +54,7 @@ pub(super) async fn run_load(
     if load.duration.is_none() {
         expectations.loaded(table, Vec::new());
     }
+    taken.measurement.pressure.client_wait_share = waits.finish();
     stalls(&progress.timeline(), taken);
     let flushed = end_points(stage, load, table, taken).await?;
     stage.conclude(&before, &end, flushed, Some(table), &mut taken.measurement).await?;
@@ -72,6 +78,7 @@ fn at_work(clients: Vec<LoadClient>) -> JoinSet<Result<WorkDone, WorkError>> {
 
 async fn until_the_last_row(
     stage: &Stage<'_>,
+    load: &Load,
     clients: Vec<LoadClient>,
     progress: &Progress,
     taken: &mut Taken,
@@ -82,11 +89,16 @@ async fn until_the_last_row(
     let done = joined(at_work(clients)).await;
     let seconds = start.elapsed().as_secs_f64();
     taken.samples = sampler.finish(taken.measurement.step_index, &taken.measurement.step);
-    let done = done?;
+    let mut done = done?;
     let end = stage.at_end().await?;
+    if matches!(&load.method, LoadMethod::Procedure(procedure) if procedure.body.is_some()) {
+        done.rows = verify::count(&stage.owner.client, &stage.tables[load.table]).await?;
+    }
     taken.measurement.spans.seconds = seconds;
     moved(&done, taken);
-    taken.measurement.spans.transfer = Some((seconds - done.commit.as_secs_f64()).max(0.0));
+    // Where the commits lie inside one statement, nobody can tell them from the rest.
+    taken.measurement.spans.transfer = (!matches!(load.method, LoadMethod::Procedure(_)))
+        .then(|| (seconds - done.commit.as_secs_f64()).max(0.0));
     Ok((done, end))
 }
 

@@ -30,13 +30,13 @@ pub(super) fn check(base: &str, load: &Load, timeout: Duration) -> Vec<Finding> 
 fn method(pointer: &str, method: &LoadMethod) -> Option<Finding> {
     const COUNTS: &str = "a row counts in the phase in which its COMMIT was acknowledged: without \
         `rows_per_commit` all rows would come at the end";
-    if let LoadMethod::Copy(copy) = method {
-        if copy.source == CopySource::Server {
-            return Some(no_server_file(pointer, "a load by duration"));
-        }
-        if copy.freeze || copy.same_transaction != SameTransaction::None {
-            return Some(one_transaction(pointer, copy));
-        }
+    if let Some(finding) = no_batches(pointer, method, "a load by duration") {
+        return Some(finding);
+    }
+    if let LoadMethod::Copy(copy) = method
+        && (copy.freeze || copy.same_transaction != SameTransaction::None)
+    {
+        return Some(one_transaction(pointer, copy));
     }
     if method.rows_per_commit().is_none() {
         let finding = Finding::new(pointer, "a load by duration needs `rows_per_commit` in its method");
@@ -51,12 +51,24 @@ fn one_transaction(pointer: &str, copy: &Copy) -> Finding {
     Finding::new(pointer, message).hint("take `duration` out, or create the table in a step before")
 }
 
-fn no_server_file(pointer: &str, what: &str) -> Finding {
-    let message = format!("{what} is impossible with `copy: {{source: server}}`");
-    Finding::new(pointer, message)
-        .expected("source: client")
-        .hint("the server's file is written before the clock starts, with all rows, and the server reads it as fast as it can")
+/// Methods whose rows are not sent by clients, batch by batch.
+fn no_batches(pointer: &str, method: &LoadMethod, what: &str) -> Option<Finding> {
+    let (name, instead, hint) = match method {
+        LoadMethod::Copy(copy) if copy.source == CopySource::Server => (
+            "`copy: {source: server}`",
+            "source: client",
+            "the server's file is written before the clock starts, with all rows, and the server reads it as fast as it can",
+        ),
+        LoadMethod::Generate(_) => ("`generate`", "insert, copy or unnest", IN_THE_SERVER),
+        LoadMethod::Procedure(_) => ("`procedure`", "insert, copy or unnest", IN_THE_SERVER),
+        LoadMethod::Insert(_) | LoadMethod::Copy(_) | LoadMethod::Unnest(_) => return None,
+    };
+    let finding = Finding::new(pointer, format!("{what} is impossible with {name}"));
+    Some(finding.expected(instead).hint(hint))
 }
+
+const IN_THE_SERVER: &str =
+    "the server makes all rows by itself: no client sends batches that could begin or end by the clock";
 
 fn samples(pointer: &str, window: &Window, clients: u32) -> Option<Finding> {
     let every = window.sample_every;
@@ -92,8 +104,8 @@ fn in_time(base: &str, window: &Window, timeout: Duration) -> Option<Finding> {
 
 /// A rate is kept by beginning batches in time.
 fn paced(pointer: &str, load: &Load, rate: u64) -> Option<Finding> {
-    if matches!(&load.method, LoadMethod::Copy(copy) if copy.source == CopySource::Server) {
-        return Some(no_server_file(pointer, "a rate"));
+    if let Some(finding) = no_batches(pointer, &load.method, "a rate") {
+        return Some(finding);
     }
     let Some(rows) = load.method.rows_per_batch() else {
         let finding = Finding::new(pointer, "a rate needs `rows_per_commit` in its method");

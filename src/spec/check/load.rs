@@ -6,6 +6,7 @@ use std::time::Duration;
 
 use super::duration;
 use super::finding::Finding;
+use super::load_in_server;
 use super::tables::MAX_MESSAGE;
 use crate::model::{Copy, CopyFormat, Insert, Load, LoadMethod, SameTransaction, Table};
 use crate::plan::text_row_bytes;
@@ -38,6 +39,17 @@ pub(super) fn check(index: usize, load: &Load, table: &Table, timeout: Duration)
             copy_rules(&format!("{base}.method.copy"), copy, &mut findings);
             let rules = Transaction { base: &base, load, copy, table };
             findings.extend(rules.check());
+        }
+        LoadMethod::Unnest(unnest) => {
+            load_in_server::unnest(&format!("{base}.method.unnest"), unnest, table, &mut findings);
+        }
+        LoadMethod::Generate(generate) => {
+            let base = format!("{base}.method.generate");
+            load_in_server::generate(&base, generate, table, &mut findings);
+        }
+        LoadMethod::Procedure(procedure) => {
+            let base = format!("{base}.method.procedure");
+            load_in_server::procedure(&base, procedure, table, &mut findings);
         }
     }
     findings.extend(duration::check(&base, load, timeout));
@@ -81,7 +93,7 @@ fn insert_rules(base: &str, insert: &Insert, table: &Table, findings: &mut Vec<F
     }
 }
 
-fn zero_rows(base: &str, counts: &[(&str, Option<u64>)], findings: &mut Vec<Finding>) -> bool {
+pub(super) fn zero_rows(base: &str, counts: &[(&str, Option<u64>)], findings: &mut Vec<Finding>) -> bool {
     let zeros = counts.iter().filter(|(_, rows)| *rows == Some(0));
     let made: Vec<Finding> = zeros
         .map(|(key, _)| {

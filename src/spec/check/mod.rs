@@ -7,6 +7,7 @@ mod catalogue;
 mod duration;
 mod finding;
 mod load;
+mod load_in_server;
 mod read;
 mod settings;
 mod steps;

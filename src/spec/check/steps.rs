@@ -141,7 +141,7 @@ impl<'a> History<'a> {
         let table = load.table;
         let same_transaction = match &load.method {
             LoadMethod::Copy(copy) => copy.same_transaction,
-            LoadMethod::Insert(_) => SameTransaction::None,
+            _ => SameTransaction::None,
         };
         match (same_transaction, self.tables[table].created) {
             (SameTransaction::Create, Some(before)) => {
@@ -190,7 +190,7 @@ impl<'a> History<'a> {
         }
         self.clients(index, "read", read.clients);
         let table = &self.trial.tables[read.table];
-        self.findings.extend(read::check(index, read, table));
+        self.findings.extend(read::check(index, read, table, &self.trial.environment));
     }
 
     fn needs_table(&mut self, index: usize, key: &str, table: usize) {

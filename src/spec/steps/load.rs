@@ -4,18 +4,21 @@ use std::time::Duration;
 
 use super::StepBinder;
 use crate::model::{
-    Copy, CopyFormat, CopySource, Insert, Load, LoadMethod, SameTransaction, Step, StepKind, Until, Verify,
-    Window,
+    Copy, CopyFormat, CopySource, Generate, Insert, Load, LoadMethod, Procedure, SameTransaction, Step,
+    StepKind, Unnest, Until, Verify, Window,
 };
 use crate::spec::diagnostic::Diagnostics;
 use crate::spec::units::Count;
 use crate::spec::wire::step::{
-    CopyFile, InsertFile, LoadFile, LoadMethodFile, StepFile, VerifyWord, WindowFile,
+    CopyFile, GenerateFile, InsertFile, LoadFile, LoadMethodFile, ProcedureFile, StepFile, UnnestFile,
+    VerifyWord, WindowFile,
 };
 
 /// Shortest distance of samples without a word about it, and how many there are at least then.
 const SAMPLE_EVERY: Duration = Duration::from_millis(250);
 const POINTS: u32 = 480;
+/// Rows of one statement of unnest, where nothing else is said.
+const ROWS_OF_ARRAYS: u64 = 1000;
 /// Bytes of one COPY message, smallest, default and largest.
 const CHUNK_BYTES: (u32, u32, u32) = (1024, 64 * 1024, 64 * 1024 * 1024);
 
@@ -26,6 +29,13 @@ impl StepBinder<'_> {
         let method = match &file.method {
             LoadMethodFile::Insert(insert) => self.insert(insert, path, found).map(LoadMethod::Insert),
             LoadMethodFile::Copy(copy) => self.copy(copy, path, found).map(LoadMethod::Copy),
+            LoadMethodFile::Unnest(unnest) => Some(LoadMethod::Unnest(self.unnest(unnest, path, found))),
+            LoadMethodFile::Generate(generate) => {
+                Some(LoadMethod::Generate(self.generate(generate, path, found)))
+            }
+            LoadMethodFile::Procedure(procedure) => {
+                Some(LoadMethod::Procedure(self.procedure(procedure, path, found)))
+            }
         };
         let rate = self.rate(file.rate, path, found);
         Some(Load {
@@ -73,6 +83,32 @@ impl StepBinder<'_> {
         })
     }
 
+    fn unnest(&self, file: &UnnestFile, path: &str, found: &mut Diagnostics) -> Unnest {
+        let path = format!("{path}.method.unnest");
+        let per_batch = self.rows(file.rows_per_batch, &format!("{path}.rows_per_batch"), found);
+        Unnest {
+            rows_per_batch: per_batch.unwrap_or(ROWS_OF_ARRAYS),
+            rows_per_commit: self.rows(file.rows_per_commit, &format!("{path}.rows_per_commit"), found),
+        }
+    }
+
+    fn generate(&self, file: &GenerateFile, path: &str, found: &mut Diagnostics) -> Generate {
+        let path = format!("{path}.method.generate.rows_per_commit");
+        Generate {
+            rows_per_commit: self.rows(file.rows_per_commit, &path, found),
+            expressions: file.expressions.clone().unwrap_or_default(),
+        }
+    }
+
+    fn procedure(&self, file: &ProcedureFile, path: &str, found: &mut Diagnostics) -> Procedure {
+        let path = format!("{path}.method.procedure.rows_per_commit");
+        Procedure {
+            rows_per_commit: self.rows(file.rows_per_commit, &path, found),
+            expressions: file.expressions.clone().unwrap_or_default(),
+            body: file.body.clone(),
+        }
+    }
+
     fn copy(&self, file: &CopyFile, path: &str, found: &mut Diagnostics) -> Option<Copy> {
         let path = format!("{path}.method.copy");
         let rows_per_commit = self.rows(file.rows_per_commit, &format!("{path}.rows_per_commit"), found);
@@ -111,6 +147,9 @@ pub(super) fn default_name(step: &LoadFile) -> &'static str {
     match step.method {
         LoadMethodFile::Insert(_) => "insert",
         LoadMethodFile::Copy(_) => "copy",
+        LoadMethodFile::Unnest(_) => "unnest",
+        LoadMethodFile::Generate(_) => "generate",
+        LoadMethodFile::Procedure(_) => "procedure",
     }
 }
 

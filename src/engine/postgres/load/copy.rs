@@ -43,26 +43,14 @@ impl Copier {
         let mut copier = Self { session, task, knobs, files: Vec::new() };
         if copier.knobs.source == CopySource::Server {
             let exchange = exchange.ok_or_else(|| WorkError::Protocol(NO_EXCHANGE.to_owned()))?;
-            for (index, rows) in copier.transactions().into_iter().enumerate() {
+            for (index, rows) in
+                copier.task.transactions(copier.knobs.rows_per_commit).into_iter().enumerate()
+            {
                 let file = copier.write_file(exchange, index, rows)?;
                 copier.files.push(file);
             }
         }
         Ok(copier)
-    }
-
-    /// The rows of each transaction.
-    fn transactions(&self) -> Vec<Range<u64>> {
-        let Range { start, end } = self.task.rows;
-        let step = self.knobs.rows_per_commit.unwrap_or(u64::MAX);
-        let mut parts = Vec::new();
-        let mut next = start;
-        while next < end || parts.is_empty() {
-            let until = end.min(next.saturating_add(step));
-            parts.push(next..until);
-            next = until;
-        }
-        parts
     }
 
     fn write_file(
@@ -119,7 +107,7 @@ impl Copier {
                 next = self.task.next(rows).await?;
             }
         } else {
-            for (file, rows) in self.files.iter().zip(self.transactions()) {
+            for (file, rows) in self.files.iter().zip(self.task.transactions(self.knobs.rows_per_commit)) {
                 self.transaction(Some(file), &Batch { rows, due: None }, &mut done).await?;
             }
         }

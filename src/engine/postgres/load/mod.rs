@@ -5,8 +5,12 @@
 
 mod copy;
 mod feed;
+mod generate;
 mod insert;
+mod procedure;
+mod unnest;
 
+use std::collections::BTreeMap;
 use std::ops::Range;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
@@ -14,7 +18,7 @@ use std::time::{Duration, Instant};
 pub use feed::Supply;
 use feed::{Batch, Feed, Schedule, Source};
 
-use super::encode::StreamError;
+use super::encode::{StreamError, expressions};
 use super::work::{Progress, WorkDone};
 use super::{Endpoint, Exchange, Role, Session, SessionError, WORKER};
 use crate::data::{DataError, TableGenerator, share, share_of};
@@ -53,6 +57,9 @@ pub enum WorkError {
         /// Seconds that were left.
         left: f64,
     },
+    /// The server could not be stopped or started again between steps.
+    #[error("the server could not be started again: {0}")]
+    Restart(String),
     /// The result is not what the protocol promises.
     #[error("{0}")]
     Protocol(String),
@@ -81,7 +88,7 @@ impl WorkError {
     #[must_use]
     pub fn server_is_gone(&self) -> bool {
         match self {
-            Self::Session(SessionError::Connect(_) | SessionError::Deadline(..)) => true,
+            Self::Session(SessionError::Connect(_) | SessionError::Deadline(..)) | Self::Restart(_) => true,
             Self::Session(SessionError::Statement(error)) => match error.code() {
                 Some(code) => ENDING.contains(&code.code()),
                 None => error.is_closed() || is_io(error),
@@ -151,6 +158,20 @@ impl Task {
         }
     }
 
+    /// The rows of each transaction of so many rows; one empty one where there are none.
+    fn transactions(&self, rows_per_commit: Option<u64>) -> Vec<Range<u64>> {
+        let Range { start, end } = self.rows;
+        let step = rows_per_commit.unwrap_or(u64::MAX);
+        let mut parts = Vec::new();
+        let mut next = start;
+        while next < end || parts.is_empty() {
+            let until = end.min(next.saturating_add(step));
+            parts.push(next..until);
+            next = until;
+        }
+        parts
+    }
+
     /// `(a, b, c)` of the table's columns.
     fn column_list(&self) -> String {
         super::encode::column_list(self.table.columns.iter().map(|column| column.name.as_str()))
@@ -163,6 +184,12 @@ pub enum LoadClient {
     Insert(Box<insert::Inserter>),
     /// COPY.
     Copy(Box<copy::Copier>),
+    /// Bound arrays.
+    Unnest(Box<unnest::Unnester>),
+    /// Rows made by the server.
+    Generate(Box<generate::Generating>),
+    /// A loop in the server.
+    Procedure(Box<procedure::Looping>),
 }
 
 impl LoadClient {
@@ -171,6 +198,9 @@ impl LoadClient {
         match self {
             Self::Insert(inserter) => inserter.work().await,
             Self::Copy(copier) => copier.work().await,
+            Self::Unnest(unnester) => unnester.work().await,
+            Self::Generate(generating) => generating.work().await,
+            Self::Procedure(looping) => looping.work().await,
         }
     }
 }
@@ -260,7 +290,22 @@ async fn prepare_one(
         LoadMethod::Copy(knobs) => {
             Ok(LoadClient::Copy(Box::new(copy::Copier::prepare(session, exchange, task, knobs.clone())?)))
         }
+        LoadMethod::Unnest(knobs) => {
+            Ok(LoadClient::Unnest(Box::new(unnest::Unnester::prepare(session, task, knobs.clone()).await?)))
+        }
+        LoadMethod::Generate(knobs) => {
+            let generating = generate::Generating::prepare(session, task, knobs.clone()).await?;
+            Ok(LoadClient::Generate(Box::new(generating)))
+        }
+        LoadMethod::Procedure(knobs) => {
+            Ok(LoadClient::Procedure(Box::new(procedure::Looping::prepare(session, task, knobs)?)))
+        }
     }
+}
+
+/// SQL of the variable `row` for each column.
+fn own_or_generated(task: &Task, own: &BTreeMap<String, String>) -> Result<Vec<String>, WorkError> {
+    expressions(&task.generator, own).map_err(WorkError::Protocol)
 }
 
 /// SQL that runs first in a COPY's own transaction.

@@ -1,5 +1,7 @@
 //! `load` steps.
 
+use std::collections::BTreeMap;
+
 use schemars::JsonSchema;
 use serde::Deserialize;
 
@@ -15,7 +17,7 @@ pub struct LoadFile {
     pub name: Option<String>,
     /// Name of the table.
     pub table: String,
-    /// How rows travel: `insert` or `copy`, or a map with its options.
+    /// How rows travel: `insert`, `copy`, `unnest`, `generate` or `procedure`, or a map with its options.
     pub method: LoadMethodFile,
     /// Parallel connections; with several copies of the table, client i feeds copy i. Default 1.
     pub clients: Option<u32>,
@@ -59,6 +61,12 @@ pub enum LoadMethodFile {
     Insert(InsertFile),
     /// COPY.
     Copy(CopyFile),
+    /// INSERT ... SELECT * FROM unnest(...): one bound array for each column.
+    Unnest(UnnestFile),
+    /// INSERT ... SELECT ... FROM generate_series: the server makes the rows, none travel.
+    Generate(GenerateFile),
+    /// A loop in PL/pgSQL in the server, one INSERT per row.
+    Procedure(ProcedureFile),
 }
 
 /// Options of INSERT.
@@ -94,6 +102,44 @@ pub struct CopyFile {
     pub chunk: Option<Size>,
     /// CSV only: with a header line. Default false.
     pub header: Option<bool>,
+}
+
+/// Options of unnest.
+#[derive(Debug, Default, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub struct UnnestFile {
+    /// Rows of one statement: elements of each array. Default 1000.
+    pub rows_per_batch: Option<Count>,
+    /// Rows per transaction; a transaction ends with the first batch that reaches this number. Default: one
+    /// transaction per client.
+    pub rows_per_commit: Option<Count>,
+}
+
+/// Options of generate. Constants, sequences and templates are computed by the server with the very same values, which
+/// are verified; a column whose values are drawn at random needs an expression.
+#[derive(Debug, Default, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub struct GenerateFile {
+    /// Rows per statement, each in its own transaction. Default: one for each client.
+    pub rows_per_commit: Option<Count>,
+    /// SQL by column instead of its generator, such as `{id: "row + 1"}`; `row` is the number of the row, a bigint from
+    /// 0. Then only the number of rows is verified.
+    pub expressions: Option<BTreeMap<String, String>>,
+}
+
+/// Options of procedure. What the server can compute is as with `generate`.
+#[derive(Debug, Default, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub struct ProcedureFile {
+    /// Rows per transaction: the loop commits after so many. Default: one transaction for each client.
+    pub rows_per_commit: Option<Count>,
+    /// SQL by column instead of its generator; `row` is the number of the row, a bigint from 0. Then only the number of
+    /// rows is verified.
+    pub expressions: Option<BTreeMap<String, String>>,
+    /// PL/pgSQL statements instead of the loop, or the name of a `.sql` file. They insert the rows `first_row` to
+    /// `last_row` (bigint, both included, from 0: the client's share) and may COMMIT; `row` is a variable of theirs. Only
+    /// the number of rows is verified.
+    pub body: Option<String>,
 }
 
 /// When a load is verified.

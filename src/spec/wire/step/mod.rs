@@ -9,8 +9,11 @@ use serde::Deserialize;
 use super::scalar::NameOr;
 use crate::spec::units::Span;
 
-pub use load::{CopyFile, FormatWord, InsertFile, LoadFile, LoadMethodFile, VerifyWord, WindowFile};
-pub use read::{ReadFile, ReadMethodFile, SelectModeFile};
+pub use load::{
+    CopyFile, FormatWord, GenerateFile, InsertFile, LoadFile, LoadMethodFile, ProcedureFile, UnnestFile,
+    VerifyWord, WindowFile,
+};
+pub use read::{ByWord, ReadFile, ReadMethodFile, SelectModeFile};
 
 /// One thing a trial does; a map with one key that says what.
 #[derive(Debug, Deserialize, JsonSchema)]
