@@ -2,6 +2,9 @@
 
 use std::sync::Arc;
 
+use tokio::sync::watch;
+
+use super::Pulse;
 use super::guards;
 use super::machine::Machine;
 use super::trial::TrialRequest;
@@ -29,6 +32,8 @@ pub(super) struct Stage<'a> {
     pub(super) report: ServerReport,
     /// Where client programs may write; made for trials that have some.
     pub(super) scratch: Option<PrivatePath>,
+    /// Told while a load by duration is at work.
+    pub(super) pulse: &'a watch::Sender<Pulse>,
 }
 
 /// Everything read just before a step.
@@ -49,6 +54,17 @@ pub(super) struct AtEnd {
     machine: Machine,
 }
 
+impl Before {
+    /// What is read exactly (WAL position, CPU, block I/O) counts from here, the edge between warm-up and window. Views
+    /// of the server lag behind their sessions, so their counters stay those of the whole step.
+    pub(super) fn window_opens(&mut self, edge: AtEnd) {
+        self.counters.lsn = edge.lsn;
+        self.cpu = edge.cpu;
+        self.usage = edge.usage;
+        self.machine = edge.machine;
+    }
+}
+
 impl<'a> Stage<'a> {
     /// Connects, reads the settings back.
     pub(super) async fn open(
@@ -64,7 +80,8 @@ impl<'a> Stage<'a> {
         let runs_programs = bound.steps.iter().any(|step| matches!(step.kind, StepKind::Command(_)));
         let scratch = runs_programs.then(|| request.prepared.ledger.private_folder()).transpose();
         let scratch = scratch.map_err(|error| WorkError::Program(error.to_string()))?;
-        Ok(Self { scratch, instance, bound, request, tables, admin, owner, report })
+        let pulse = &request.pulse;
+        Ok(Self { scratch, instance, bound, request, tables, admin, owner, report, pulse })
     }
 
     /// Stops the server cleanly, starts it again and connects anew. False when a setting that was asked for is not in force any more.
@@ -211,5 +228,6 @@ fn grown(before: Option<u64>, after: Option<u64>) -> Option<u64> {
 
 /// Whether rows flow without a question and an answer for each batch: COPY in and out, and results that are read in one go.
 fn streams(measurement: &Measurement) -> bool {
-    measurement.method == "copy" || measurement.kind == "read" && measurement.batch_latency.is_none()
+    let copies = measurement.method == "copy" && measurement.scheduled_latency.is_none();
+    copies || measurement.kind == "read" && measurement.batch_latency.is_none()
 }

@@ -5,7 +5,7 @@ use std::time::Instant;
 
 use tokio::task::JoinSet;
 
-use super::{Taken, hex, joined, moved, read_state, set_up};
+use super::{Taken, hex, joined, moved, read_state, set_up, stalls};
 use crate::engine::postgres::load::WorkError;
 use crate::engine::postgres::read::{self, KeyRange, Parking, ReadRequest};
 use crate::engine::postgres::work::Progress;
@@ -31,7 +31,7 @@ pub(super) async fn run_read(
     let table = &Arc::clone(&stage.tables[read.table]);
     let unchanged =
         holds_what_was_loaded(&stage.bound.steps, taken.measurement.step_index as usize, read.table);
-    taken.measurement.rows_expected = unchanged.then_some(table.rows);
+    taken.measurement.rows_expected = unchanged.then(|| expectations.count(table));
     // Before the caches are brought into their state: without an index on the key this reads the table.
     let keys = key_ranges(stage, read, table).await?;
     read_state::arrange(stage, read, taken).await?;
@@ -63,6 +63,7 @@ pub(super) async fn run_read(
     let before = stage.before().await?;
 
     let start = Instant::now();
+    progress.begin(start);
     let sampler = Sampler::start(&progress, start);
     let mut work = JoinSet::new();
     for client in clients {
@@ -77,9 +78,10 @@ pub(super) async fn run_read(
     taken.measurement.pressure.client_wait_share = waits.finish();
 
     moved(&done, taken);
+    stalls(&progress.timeline(), taken);
     taken.measurement.scan = done.scanned;
     stage.conclude(&before, &end, 0, Some(table), &mut taken.measurement).await?;
-    if unchanged && done.rows != table.rows {
+    if unchanged && taken.measurement.rows_expected != Some(done.rows) {
         taken.measurement.guards.push(Guard::RowsWrong);
     }
     if let Some(content) = done.content {

@@ -126,6 +126,7 @@ async fn portal(
         let start = Instant::now();
         let rows = transaction.query_portal(&portal, size).await?;
         sink.done.batches.add(start.elapsed());
+        sink.task.progress.acknowledged(rows.len() as u64);
         for row in &rows {
             sink.row(row)?;
         }

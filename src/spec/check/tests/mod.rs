@@ -86,7 +86,9 @@ fn frozen() -> Copy {
 }
 
 fn load(method: LoadMethod) -> StepKind {
-    StepKind::Load(Load { table: 0, method, clients: 1, until: Until::Committed, verify: Verify::Now })
+    let (table, clients, duration, rate) = (0, 1, None, None);
+    let (until, verify) = (Until::Committed, Verify::Now);
+    StepKind::Load(Load { table, method, clients, until, verify, duration, rate })
 }
 
 fn read() -> Read {
