@@ -4,6 +4,7 @@ mod check;
 mod clean;
 mod env;
 mod failure;
+mod hopeless;
 mod interrupt;
 mod options;
 mod plan;

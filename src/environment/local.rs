@@ -19,6 +19,7 @@ use super::files::{failed, file_system};
 use super::fresh::Way;
 use super::install::install;
 use super::ledger::Ledger;
+use super::local_programs::{LocalPrograms, with_programs};
 use super::local_server::LocalServer;
 use super::place::{Place, SOCKET_PORT};
 use super::template::{Maker, Template};
@@ -52,6 +53,8 @@ pub struct LocalProvider {
     ledger: Arc<Ledger>,
     prepared: OnceCell<Prepared>,
     templates: Mutex<HashMap<InitOptions, Template>>,
+    /// The binaries whose client programs are used.
+    programs: OnceCell<Binaries>,
 }
 
 impl LocalProvider {
@@ -65,6 +68,7 @@ impl LocalProvider {
             ledger: Arc::clone(ledger),
             prepared: OnceCell::new(),
             templates: Mutex::default(),
+            programs: OnceCell::new(),
         }
     }
 
@@ -180,7 +184,11 @@ impl LocalProvider {
             client_dir: place.exchange.clone(),
             server_dir: place.exchange.to_string_lossy().into_owned(),
         };
-        let server = LocalServer::new(child, place, &self.ledger)?;
+        let at = exchange.client_dir.clone();
+        let mut server = LocalServer::new(child, place, &self.ledger)?;
+        if let Some(binaries) = self.programs.get() {
+            server = server.with_programs(LocalPrograms::new(binaries, &endpoint, &at));
+        }
         server.ready(&endpoint, START_DEADLINE).await?;
         let storage = match way {
             Way::Overlay => format!("overlayfs on {}", prepared.file_system),
@@ -254,6 +262,13 @@ impl Provider for LocalProvider {
                 self.template(&self.init, prepared).await?;
             }
             Ok(())
+        })
+    }
+
+    fn find_programs(&self) -> Boxed<'_, Result<(), EnvironmentError>> {
+        Box::pin(async {
+            let find = || with_programs(&self.binaries, &self.cache);
+            self.programs.get_or_try_init(find).await.map(drop)
         })
     }
 

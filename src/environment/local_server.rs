@@ -11,8 +11,10 @@ use std::time::{Duration, Instant};
 use super::account::last_lines;
 use super::files::failed;
 use super::ledger::{Ledger, Thing};
+use super::local_programs::LocalPrograms;
 use super::place::Place;
-use super::{Boxed, EnvironmentError, Running, Usage, process, shared_memory};
+use super::program::Pipeline;
+use super::{Boxed, EnvironmentError, Programs, Running, Usage, process, shared_memory};
 use crate::engine::postgres::{Endpoint, ready};
 
 /// How long a server may take for its immediate shutdown before it is killed.
@@ -28,6 +30,8 @@ const LOG_LINES: usize = 12;
 pub(crate) struct LocalServer {
     process: ServerProcess,
     place: Place,
+    /// Where client programs are, if any can be used with it.
+    programs: Option<LocalPrograms>,
 }
 
 /// The outermost process of a server: `unshare`, or the server itself.
@@ -59,11 +63,17 @@ impl LocalServer {
             folder: place.folder.clone(),
             ended: AtomicBool::new(false),
         };
-        let server = Self { process, place };
+        let server = Self { process, place, programs: None };
         if let Some(started) = started {
             ledger.record(&Thing::Process { pid, started })?;
         }
         Ok(server)
+    }
+
+    /// Tells it about client programs.
+    pub(crate) fn with_programs(mut self, programs: LocalPrograms) -> Self {
+        self.programs = Some(programs);
+        self
     }
 
     /// Waits until it answers, at most `deadline`; a server that has ended is not waited for.
@@ -164,6 +174,16 @@ impl Running for LocalServer {
             }
             let ended = self.process.status().map(|status| format!("{}; ", end_in_words(status)));
             Some(format!("{}{}", ended.unwrap_or_default(), self.log_in_words()))
+        })
+    }
+
+    fn programs(&self, pipeline: Pipeline) -> Boxed<'_, Result<Programs<'_>, EnvironmentError>> {
+        let made = self.programs.as_ref().map(|programs| programs.run(pipeline));
+        Box::pin(async move {
+            made.ok_or_else(|| EnvironmentError::Unavailable {
+                reason: "no client programs were looked for".to_owned(),
+                remedy: "call `find_programs` of the provider first".to_owned(),
+            })
         })
     }
 

@@ -5,6 +5,7 @@
 //! [`ledger`] and removed by the reaper process, the next start or `loadlab clean`.
 
 mod account;
+mod child;
 pub mod choose;
 pub mod clean;
 pub mod container;
@@ -17,10 +18,12 @@ mod fresh;
 pub mod install;
 pub mod ledger;
 pub mod local;
+mod local_programs;
 mod local_server;
 mod overlay;
 mod place;
 mod process;
+pub mod program;
 pub mod reaper;
 mod shared_memory;
 mod template;
@@ -28,6 +31,7 @@ mod template;
 use std::future::Future;
 use std::pin::Pin;
 
+use self::program::{Pipeline, PipelineEnd};
 use crate::engine::postgres::{Endpoint, Exchange};
 use crate::model::{Backend, EnvironmentSpec};
 
@@ -42,9 +46,15 @@ pub trait Provider: Send + Sync {
     /// Makes whatever is made once: template, baked image. Safe to call again; cheap when nothing is missing.
     fn prepare(&self) -> Boxed<'_, Result<(), EnvironmentError>>;
 
+    /// Finds the client programs that dumps and restores need; called before the first trial that has such a step.
+    fn find_programs(&self) -> Boxed<'_, Result<(), EnvironmentError>>;
+
     /// A fresh server that has answered two queries by the same postmaster.
     fn start<'a>(&'a self, launch: &'a Launch) -> Boxed<'a, Result<Instance, EnvironmentError>>;
 }
+
+/// Programs that are made ready; they start when this is first polled, and dropping it ends them.
+pub type Programs<'a> = Boxed<'a, Result<PipelineEnd, EnvironmentError>>;
 
 /// What one trial wants from its server.
 #[derive(Debug, Clone)]
@@ -109,6 +119,9 @@ pub trait Running: Send + Sync {
     /// Why the server is in trouble, if the provider can tell: OOM kill, exit code, last log lines.
     fn diagnose(&self) -> Boxed<'_, Option<String>>;
 
+    /// Makes client programs ready, which connect as the owner of the trial's database.
+    fn programs(&self, pipeline: Pipeline) -> Boxed<'_, Result<Programs<'_>, EnvironmentError>>;
+
     /// Stops the server (immediately, nothing is kept) and removes everything it left.
     fn stop(self: Box<Self>) -> Boxed<'static, Result<(), EnvironmentError>>;
 }
@@ -129,6 +142,14 @@ pub enum EnvironmentError {
     NotReady {
         /// Why, with the last lines of its log.
         reason: String,
+    },
+    /// A client program ended badly.
+    #[error("{what}{}{words}", if words.is_empty() { " without a word" } else { ":\n" })]
+    Program {
+        /// Which, and how.
+        what: String,
+        /// Last lines of its standard error.
+        words: String,
     },
     /// A file or process operation failed.
     #[error("{what}: {source}")]

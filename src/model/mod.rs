@@ -30,8 +30,9 @@ pub use measurement::{
 pub use metric::{METRICS, MetricKind, Nature, metric_kind};
 pub use scalar::Scalar;
 pub use step::{
-    Cache, Copy, CopyFormat, CopySource, Decode, Generate, Insert, Load, LoadMethod, Procedure, Read,
-    ReadMethod, SameTransaction, SelectMode, Step, StepKind, TextOrBinary, Unnest, Until, Verify,
+    Cache, Copy, CopyFormat, CopySource, Decode, Dump, DumpFormat, DumpSource, Generate, Insert, Load,
+    LoadMethod, Procedure, Read, ReadMethod, Restore, SameTransaction, SelectMode, Step, StepKind,
+    TextOrBinary, Through, Unnest, Until, Verify,
 };
 pub use table::{Column, ColumnType, Generator, Persistence, Table, TableCopy, TemplatePart, TextShape};
 pub use trial::{BoundTrial, PlannedTrial};

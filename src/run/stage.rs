@@ -1,15 +1,17 @@
 //! A started server with everything a step needs: the stage on which the steps of a trial play.
 
-use std::sync::Arc;
+use std::collections::HashMap;
+use std::sync::{Arc, Mutex, PoisonError};
 
 use super::guards;
 use super::machine::Machine;
+use super::step::Dumped;
 use super::waits::Waits;
 use crate::engine::postgres::load::WorkError;
 use crate::engine::postgres::settings::ServerReport;
 use crate::engine::postgres::{Role, Session, counters};
 use crate::environment::{Instance, Usage};
-use crate::model::{BoundTrial, Guard, Measurement, Pressure, ServerCounters, Table};
+use crate::model::{Backend, BoundTrial, Guard, Measurement, Pressure, ServerCounters, Table};
 
 const INSUFFICIENT_PRIVILEGE: &str = "42501";
 
@@ -23,6 +25,8 @@ pub(super) struct Stage<'a> {
     /// Reads tables back.
     pub(super) owner: Session,
     pub(super) report: ServerReport,
+    /// Dumps that steps have made, by step.
+    dumps: Mutex<HashMap<String, Dumped>>,
 }
 
 /// Everything read just before a step.
@@ -50,8 +54,11 @@ impl<'a> Stage<'a> {
         let owner = Session::open(&instance.endpoint, Role::Owner).await?;
         let report =
             crate::engine::postgres::settings::report(&admin.client, &bound.environment.settings).await?;
+        if instance.facts.backend != Backend::External {
+            counters::allow_checkpoints(&admin.client, report.version_num).await?;
+        }
         let tables = bound.tables.iter().cloned().map(Arc::new).collect();
-        Ok(Self { instance, bound, tables, admin, owner, report })
+        Ok(Self { instance, bound, tables, admin, owner, report, dumps: Mutex::default() })
     }
 
     /// Empties the write-behind of earlier steps, so that it is not paid in the next window.
@@ -71,6 +78,42 @@ impl<'a> Stage<'a> {
     /// Begins to look at what the working sessions wait for.
     pub(super) async fn watch(&self) -> Result<Waits, WorkError> {
         Ok(Waits::start(Session::open(&self.instance.endpoint, Role::Admin).await?))
+    }
+
+    /// Waits until the server's statistics count CHECKPOINTs of the experiment: they are told after the answer, and would
+    /// otherwise be taken for somebody else's in the next window.
+    pub(super) async fn count_checkpoints(&self, before: &Before, own: u64) -> Result<(), WorkError> {
+        let earlier = before.counters.checkpoints_requested.unwrap_or(0);
+        let wanted = earlier.saturating_add_unsigned(own);
+        Ok(counters::await_checkpoints(&self.admin.client, self.report.version_num, wanted).await?)
+    }
+
+    /// Remembers a dump.
+    pub(super) fn dumped(&self, step: String, dump: Dumped) {
+        self.dumps.lock().unwrap_or_else(PoisonError::into_inner).insert(step, dump);
+    }
+
+    /// The dump that a step has made.
+    pub(super) fn dump(&self, step: &str) -> Option<Dumped> {
+        self.dumps.lock().unwrap_or_else(PoisonError::into_inner).get(step).cloned()
+    }
+
+    /// Writes the sizes of several tables down; those that do not exist count nothing.
+    pub(super) async fn sizes(
+        &self,
+        tables: &[&Arc<Table>],
+        measurement: &mut Measurement,
+    ) -> Result<(), WorkError> {
+        let names: Vec<String> = tables
+            .iter()
+            .flat_map(|table| &table.copies)
+            .map(|copy| crate::engine::postgres::quote_ident(&copy.name))
+            .collect();
+        let (heap, index, toast) = counters::sizes(&self.admin.client, &names).await?;
+        measurement.counters.table_bytes = Some(heap);
+        measurement.counters.index_bytes = Some(index);
+        measurement.counters.toast_bytes = Some(toast);
+        Ok(())
     }
 
     pub(super) async fn before(&self) -> Result<Before, WorkError> {

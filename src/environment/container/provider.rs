@@ -13,6 +13,7 @@ use super::engine::ContainerEngine;
 use super::folders::{Footprint, PORT, make_open_folder};
 use super::image::ResolvedImage;
 use super::labels;
+use super::programs;
 use super::request::{self, Data};
 use super::running::{RunningContainer, diagnose};
 use super::usage::Cgroup;
@@ -36,6 +37,8 @@ pub struct ContainerProvider {
     /// By key; holding the lock while baking makes a second caller wait.
     baked: Mutex<HashMap<String, Baked>>,
     layer_storage: OnceCell<String>,
+    /// Set when the image is known to have the programs that dumps need.
+    programs: OnceCell<()>,
 }
 
 impl ContainerProvider {
@@ -55,6 +58,7 @@ impl ContainerProvider {
             ledger: Arc::clone(ledger),
             baked: Mutex::default(),
             layer_storage: OnceCell::new(),
+            programs: OnceCell::new(),
         }
     }
 
@@ -91,10 +95,15 @@ impl ContainerProvider {
             Footprint::new(&self.engine, &self.ledger, baked.id.trim_start_matches("sha256:"));
         match self.run(launch, &baked, &mut footprint).await {
             Ok((endpoint, exchange, cgroup)) => Ok(Instance {
+                running: Box::new(RunningContainer {
+                    engine: self.engine.clone(),
+                    footprint,
+                    cgroup,
+                    variables: programs::variables(&endpoint),
+                }),
                 endpoint,
                 facts: self.facts(&launch.environment).await,
                 exchange: Some(exchange),
-                running: Box::new(RunningContainer { engine: self.engine.clone(), footprint, cgroup }),
             }),
             Err(error) => {
                 // The first failure is the one to tell; what cannot be removed stays in the ledger.
@@ -205,6 +214,13 @@ impl Provider for ContainerProvider {
 
     fn prepare(&self) -> Boxed<'_, Result<(), EnvironmentError>> {
         Box::pin(async { self.baked(&self.spec.init).await.map(drop) })
+    }
+
+    fn find_programs(&self) -> Boxed<'_, Result<(), EnvironmentError>> {
+        Box::pin(async {
+            let look = || programs::look_for(&self.engine, &self.image, &self.ledger);
+            self.programs.get_or_try_init(look).await.copied()
+        })
     }
 
     fn start<'a>(&'a self, launch: &'a Launch) -> Boxed<'a, Result<Instance, EnvironmentError>> {

@@ -4,8 +4,10 @@ use bollard::models::ContainerState;
 
 use super::engine::ContainerEngine;
 use super::folders::Footprint;
+use super::programs;
 use super::usage::{self, Cgroup};
-use crate::environment::{Boxed, EnvironmentError, Running, Usage};
+use crate::environment::program::Pipeline;
+use crate::environment::{Boxed, EnvironmentError, Programs, Running, Usage};
 
 /// Lines of the log that are looked at.
 const LOG_LINES: usize = 200;
@@ -18,6 +20,8 @@ pub(super) struct RunningContainer {
     pub(super) footprint: Footprint,
     /// Files of its cgroup, where they are visible.
     pub(super) cgroup: Option<Cgroup>,
+    /// What tells client programs where the server is.
+    pub(super) variables: Vec<(String, String)>,
 }
 
 impl Running for RunningContainer {
@@ -38,6 +42,10 @@ impl Running for RunningContainer {
             let kills = self.cgroup.as_ref().and_then(Cgroup::memory_kills).unwrap_or(0);
             diagnose(&self.engine, self.footprint.container(), kills).await
         })
+    }
+
+    fn programs(&self, pipeline: Pipeline) -> Boxed<'_, Result<Programs<'_>, EnvironmentError>> {
+        Box::pin(programs::prepare(&self.engine, self.footprint.container(), &self.variables, pipeline))
     }
 
     fn stop(mut self: Box<Self>) -> Boxed<'static, Result<(), EnvironmentError>> {

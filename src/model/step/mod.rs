@@ -1,5 +1,6 @@
 //! The steps of a trial.
 
+mod dump;
 mod load;
 mod read;
 
@@ -7,6 +8,7 @@ use std::time::Duration;
 
 use serde::{Deserialize, Serialize};
 
+pub use dump::{Dump, DumpFormat, DumpSource, Restore, Through};
 pub use load::{
     Copy, CopyFormat, CopySource, Generate, Insert, Load, LoadMethod, Procedure, SameTransaction, Unnest,
     Until, Verify,
@@ -51,4 +53,8 @@ pub enum StepKind {
     Load(Load),
     /// Reads rows.
     Read(Read),
+    /// Writes tables into a dump.
+    Dump(Dump),
+    /// Brings tables back from a dump.
+    Restore(Restore),
 }

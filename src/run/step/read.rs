@@ -8,7 +8,7 @@ use super::{Taken, hex, joined, moved, set_up};
 use crate::engine::postgres::load::WorkError;
 use crate::engine::postgres::work::Progress;
 use crate::engine::postgres::{read, verify};
-use crate::model::{Cache, Guard, Read, ReadMethod, Step, StepKind, Verify};
+use crate::model::{Cache, DumpSource, Guard, Read, ReadMethod, Step, StepKind, Verify};
 use crate::run::Expectations;
 use crate::run::sampler::Sampler;
 use crate::run::stage::Stage;
@@ -85,6 +85,10 @@ fn holds_what_was_loaded(steps: &[Step], now: usize, table: usize) -> bool {
     for step in &steps[..now] {
         match &step.kind {
             StepKind::Load(load) if load.table == table => holds = true,
+            // What a dump step took away and brings back is what it was; a dump of the user is verified by the generator.
+            StepKind::Restore(restore) if restore.tables.contains(&table) => {
+                holds |= matches!(restore.from, DumpSource::Path { .. });
+            }
             StepKind::Sql { .. } => {
                 let verified_last = |step: &Step| matches!(&step.kind, StepKind::Load(load) if load.table == table && load.verify == Verify::End);
                 holds &= steps[..now].iter().any(verified_last);

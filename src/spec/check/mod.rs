@@ -4,11 +4,13 @@
 //! experiment file. Types and generators of columns are checked where they are bound.
 
 mod catalogue;
+mod dump;
 mod finding;
 mod load;
 mod load_in_server;
 mod read;
 mod settings;
+mod sql;
 mod steps;
 mod tables;
 mod value;

@@ -2,13 +2,12 @@
 
 use super::StepBinder;
 use crate::model::{
-    Copy, CopyFormat, CopySource, Generate, Insert, Load, LoadMethod, Procedure, SameTransaction, Step,
-    StepKind, Unnest, Until, Verify,
+    Copy, CopyFormat, CopySource, Generate, Insert, Load, LoadMethod, Procedure, SameTransaction, Unnest,
+    Until, Verify,
 };
 use crate::spec::diagnostic::Diagnostics;
 use crate::spec::wire::step::{
-    CopyFile, GenerateFile, InsertFile, LoadFile, LoadMethodFile, ProcedureFile, StepFile, UnnestFile,
-    VerifyWord,
+    CopyFile, GenerateFile, InsertFile, LoadFile, LoadMethodFile, ProcedureFile, UnnestFile, VerifyWord,
 };
 
 /// Rows of one statement of unnest, where nothing else is said.
@@ -122,24 +121,5 @@ pub(super) fn default_name(step: &LoadFile) -> &'static str {
         LoadMethodFile::Unnest(_) => "unnest",
         LoadMethodFile::Generate(_) => "generate",
         LoadMethodFile::Procedure(_) => "procedure",
-    }
-}
-
-/// `verify: auto`: at the end when a later step reads the table, so that the read meets it as it was loaded.
-pub(super) fn verify_at_end(files: &[StepFile], steps: &mut [Step]) {
-    if files.len() != steps.len() {
-        return;
-    }
-    for index in 0..steps.len() {
-        let StepFile::Load(LoadFile { verify: None | Some(VerifyWord::Auto), .. }) = &files[index] else {
-            continue;
-        };
-        let StepKind::Load(Load { table, .. }) = steps[index].kind else { continue };
-        let read_later = steps[index + 1..]
-            .iter()
-            .any(|step| matches!(&step.kind, StepKind::Read(read) if read.table == table));
-        if let (true, StepKind::Load(load)) = (read_later, &mut steps[index].kind) {
-            load.verify = Verify::End;
-        }
     }
 }

@@ -1,5 +1,6 @@
 //! `steps`: what a trial does.
 
+mod dump;
 mod load;
 mod read;
 
@@ -9,6 +10,7 @@ use serde::Deserialize;
 use super::scalar::NameOr;
 use crate::spec::units::Span;
 
+pub use dump::{DumpFile, RestoreFile};
 pub use load::{
     CopyFile, FormatWord, GenerateFile, InsertFile, LoadFile, LoadMethodFile, ProcedureFile, UnnestFile,
     VerifyWord,
@@ -29,6 +31,10 @@ pub enum StepFile {
     Load(LoadFile),
     /// Reads a table.
     Read(ReadFile),
+    /// Writes tables into a dump: `{}`, or a map with its options.
+    Dump(DumpFile),
+    /// Brings tables back from a dump.
+    Restore(RestoreFile),
 }
 
 /// Creates a table.
