@@ -32,7 +32,7 @@ steps:
   - sql: {name: index, run: CREATE INDEX ON children (word)}
   - sql: {name: logged, run: "ALTER TABLE children SET LOGGED"}
   - sql: {name: foreign_key, run: "ALTER TABLE children ADD CONSTRAINT fk FOREIGN KEY (parent) REFERENCES parents (id) NOT VALID; ALTER TABLE children VALIDATE CONSTRAINT fk"}
-  - sql: {name: unique_index, run: CREATE UNIQUE INDEX CONCURRENTLY children_pair ON children (id, parent)}
+  - sql: {name: unique_index, run: "CREATE UNIQUE INDEX CONCURRENTLY children_pair ON children (id, parent)"}
   - sql: {name: vacuum, run: "-- all at once\nVACUUM (FREEZE, ANALYZE) children"}
   - sql: {name: analyze, run: ANALYZE}
   - sql: {name: checkpoint, run: CHECKPOINT}
