@@ -18,9 +18,11 @@ mod fresh;
 pub mod install;
 pub mod ledger;
 pub mod local;
+mod local_command;
 mod local_programs;
 mod local_server;
 mod overlay;
+pub mod page_cache;
 mod place;
 mod process;
 pub mod program;
@@ -29,6 +31,7 @@ mod shared_memory;
 mod template;
 
 use std::future::Future;
+use std::path::PathBuf;
 use std::pin::Pin;
 
 use self::program::{Pipeline, PipelineEnd};
@@ -121,6 +124,12 @@ pub trait Running: Send + Sync {
 
     /// Makes client programs ready, which connect as the owner of the trial's database.
     fn programs(&self, pipeline: Pipeline) -> Boxed<'_, Result<Programs<'_>, EnvironmentError>>;
+    /// Its data directory as this process reaches it while the server runs; `None` where it does not.
+    fn data_directory(&self) -> Option<PathBuf>;
+
+    /// Stops the server cleanly, which writes out everything it holds, and starts it again on the same data.
+    /// Returns where it is reached now, when it answers.
+    fn restart(&self) -> Boxed<'_, Result<Endpoint, EnvironmentError>>;
 
     /// Stops the server (immediately, nothing is kept) and removes everything it left.
     fn stop(self: Box<Self>) -> Boxed<'static, Result<(), EnvironmentError>>;

@@ -122,10 +122,7 @@ pub(crate) fn end(pid: u32, expected_start: u64, patience: Duration) -> bool {
         .filter_map(|member| Some((member, started(member)?)))
         .collect();
     let alive = || family.iter().filter(|(member, start)| started(*member) == Some(*start));
-    // The uppermost is the server, or `unshare` with the server below it: that ends when its child does.
-    if let Some((server, _)) = family.iter().find(|(member, _)| !is_unshare(*member)) {
-        signal(*server, Signal::SIGQUIT);
-    }
+    signal(server_below(pid), Signal::SIGQUIT);
     if wait_until(patience, || alive().next().is_none()) {
         return true;
     }
@@ -133,6 +130,15 @@ pub(crate) fn end(pid: u32, expected_start: u64, patience: Duration) -> bool {
         signal(*member, Signal::SIGKILL);
     }
     wait_until(Duration::from_secs(2), || alive().next().is_none())
+}
+
+/// The server that was started as a process: itself, or below `unshare`, which ends when its child does.
+pub(crate) fn server_below(pid: u32) -> u32 {
+    let family = || std::iter::once(pid).chain(descendants(pid));
+    if !is_unshare(pid) {
+        return pid;
+    }
+    family().find(|member| !is_unshare(*member)).unwrap_or(pid)
 }
 
 fn is_unshare(pid: u32) -> bool {

@@ -24,14 +24,14 @@ pub use environment::{
     VersionRange,
 };
 pub use measurement::{
-    EffectiveSetting, Guard, Latency, Measurement, Outcome, Pressure, Sample, ServerCounters, ServerFacts,
-    Spans, TrialRecord,
+    EffectiveSetting, Guard, Latency, Measurement, Outcome, Pressure, ReadState, Sample, Scanned,
+    ServerCounters, ServerFacts, Spans, TrialRecord,
 };
 pub use metric::{METRICS, MetricKind, Nature, metric_kind};
 pub use scalar::Scalar;
 pub use step::{
-    Cache, Copy, CopyFormat, CopySource, Decode, Dump, DumpFormat, DumpSource, Generate, Insert, Load,
-    LoadMethod, Procedure, Read, ReadMethod, Restore, SameTransaction, SelectMode, Step, StepKind,
+    By, Cache, Copy, CopyFormat, CopySource, Decode, Dump, DumpFormat, DumpSource, Generate, Insert, Load,
+    LoadMethod, Procedure, Read, ReadMethod, Restore, SameTransaction, SelectMode, State, Step, StepKind,
     TextOrBinary, Through, Unnest, Until, Verify,
 };
 pub use table::{Column, ColumnType, Generator, Persistence, Table, TableCopy, TemplatePart, TextShape};

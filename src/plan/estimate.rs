@@ -5,8 +5,8 @@
 use super::rates::RATES;
 use super::width::{index_entry_bytes, row_bytes, text_row_bytes};
 use crate::model::{
-    BoundTrial, Column, Copy, CopySource, Dump, Insert, Load, LoadMethod, Persistence, Read, Restore,
-    SameTransaction, Scalar, StepKind, Table, Unnest, Until,
+    BoundTrial, Cache, Column, Copy, CopySource, Decode, Dump, Insert, Load, LoadMethod, Persistence, Read,
+    Restore, SameTransaction, Scalar, State, StepKind, Table, Unnest, Until,
 };
 
 /// A fresh cluster, its WAL segments included.
@@ -223,8 +223,19 @@ impl Running<'_> {
     fn read(&mut self, read: &Read) {
         let Some(shape) = self.shapes.get(read.table) else { return };
         let once = shape.rows * RATES.read_row + shape.heap * RATES.byte;
-        let scans = if read.cache == crate::model::Cache::Warm { 2.0 } else { 1.0 };
-        self.seconds += scans * once / parallel(read.clients);
+        let decoded = if read.decode == Decode::None { 0.0 } else { shape.row * RATES.decoded_byte };
+        self.seconds += (once + shape.rows * decoded) / parallel(read.clients);
+        self.seconds += match read.cache {
+            Cache::AsIs => 0.0,
+            Cache::Warm => once,
+            Cache::Cold => RATES.restart,
+        };
+        if read.state == State::Settled {
+            self.seconds += shape.heap * (RATES.vacuum_byte + RATES.checkpoint_byte);
+        }
+        if read.decode != Decode::None {
+            self.seconds += shape.rows * RATES.verified_row;
+        }
     }
 }
 

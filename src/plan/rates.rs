@@ -29,6 +29,10 @@ pub(super) struct Rates {
     pub(super) looped_row: f64,
     /// A row read.
     pub(super) read_row: f64,
+    /// A byte of a row decoded by the client.
+    pub(super) decoded_byte: f64,
+    /// A server stopped, its files let go of, started again.
+    pub(super) restart: f64,
     /// A row generated again and compared.
     pub(super) verified_row: f64,
     /// An entry of an index made with its row.
@@ -61,6 +65,8 @@ pub(super) const RATES: Rates = Rates {
     generated_row: 0.8e-6,
     looped_row: 4e-6,
     read_row: 0.3e-6,
+    decoded_byte: 4e-9,
+    restart: 1.0,
     verified_row: 0.6e-6,
     index_entry: 1.5e-6,
     built_entry: 0.6e-6,

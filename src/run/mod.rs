@@ -15,7 +15,7 @@ use std::sync::Arc;
 
 use tokio::sync::watch;
 
-use crate::data::{Content, DataError, TableGenerator};
+use crate::data::{Content, DataError, TableGenerator, floats_of_rows};
 use crate::engine::postgres::encode::{content_of, expected_content};
 use crate::environment::Provider;
 use crate::model::{BoundTrial, Outcome, PlannedTrial, Scalar, Table, TrialRecord};
@@ -108,6 +108,17 @@ impl Expectations {
         let contents = self.get(table, &format!("{columns:?}"), || {
             let generator = Arc::new(TableGenerator::select(table, columns)?);
             Ok(vec![content_of(&generator, 0..table.rows)])
+        })?;
+        Ok(contents[0])
+    }
+
+    /// Numbers in those of some columns that hold floats, of all rows.
+    fn floats_of_columns(&mut self, table: &Table, columns: &[String]) -> Result<Content, DataError> {
+        let floats: Vec<String> =
+            columns.iter().filter(|name| table.numbers_in(name).is_some()).cloned().collect();
+        let contents = self.get(table, &format!("floats {floats:?}"), || {
+            let generator = TableGenerator::select(table, &floats)?;
+            Ok(vec![floats_of_rows(&generator, 0..table.rows)])
         })?;
         Ok(contents[0])
     }

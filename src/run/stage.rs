@@ -10,14 +10,16 @@ use super::waits::Waits;
 use crate::engine::postgres::load::WorkError;
 use crate::engine::postgres::settings::ServerReport;
 use crate::engine::postgres::{Role, Session, counters};
-use crate::environment::{Instance, Usage};
+use crate::environment::{EnvironmentError, Instance, Usage};
 use crate::model::{Backend, BoundTrial, Guard, Measurement, Pressure, ServerCounters, Table};
 
-const INSUFFICIENT_PRIVILEGE: &str = "42501";
+/// A role may not do what it tried.
+pub(super) const INSUFFICIENT_PRIVILEGE: &str = "42501";
 
 /// A server and the connections of the runner itself.
 pub(super) struct Stage<'a> {
-    pub(super) instance: &'a Instance,
+    /// Reached elsewhere after a restart.
+    pub(super) instance: &'a mut Instance,
     pub(super) bound: &'a BoundTrial,
     pub(super) tables: Vec<Arc<Table>>,
     /// Counters, CHECKPOINT, VACUUM.
@@ -49,7 +51,7 @@ pub(super) struct AtEnd {
 
 impl<'a> Stage<'a> {
     /// Connects, reads the settings back.
-    pub(super) async fn open(instance: &'a Instance, bound: &'a BoundTrial) -> Result<Self, WorkError> {
+    pub(super) async fn open(instance: &'a mut Instance, bound: &'a BoundTrial) -> Result<Self, WorkError> {
         let admin = Session::open(&instance.endpoint, Role::Admin).await?;
         let owner = Session::open(&instance.endpoint, Role::Owner).await?;
         let report =
@@ -59,6 +61,25 @@ impl<'a> Stage<'a> {
         }
         let tables = bound.tables.iter().cloned().map(Arc::new).collect();
         Ok(Self { instance, bound, tables, admin, owner, report, dumps: Mutex::default() })
+    }
+
+    /// Stops the server cleanly, starts it again and connects anew. False when other settings than before are in force.
+    ///
+    /// # Errors
+    /// The outer error when the server is lost; the inner one says why this server is not restarted.
+    pub(super) async fn restart(&mut self) -> Result<Result<bool, String>, WorkError> {
+        self.instance.endpoint = match self.instance.running.restart().await {
+            Ok(endpoint) => endpoint,
+            Err(EnvironmentError::Unavailable { reason, .. }) => return Ok(Err(reason)),
+            Err(error) => return Err(WorkError::Restart(error.to_string())),
+        };
+        self.admin = Session::open(&self.instance.endpoint, Role::Admin).await?;
+        self.owner = Session::open(&self.instance.endpoint, Role::Owner).await?;
+        let asked = &self.bound.environment.settings;
+        let report = crate::engine::postgres::settings::report(&self.admin.client, asked).await?;
+        let same = report.settings == self.report.settings;
+        self.report.postmaster_start = report.postmaster_start;
+        Ok(Ok(same))
     }
 
     /// Empties the write-behind of earlier steps, so that it is not paid in the next window.

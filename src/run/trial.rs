@@ -46,10 +46,10 @@ pub(super) async fn run_trial(
             record.outcome = Outcome::EnvironmentFault;
             record.error = Some(error.to_string());
         }
-        Ok(instance) => {
+        Ok(mut instance) => {
             record.server_start_seconds = Some(start.elapsed().as_secs_f64());
             let cancelled = tokio::select! {
-                () = play(&request, &instance, expectations, &mut record) => false,
+                () = play(&request, &mut instance, expectations, &mut record) => false,
                 () = cancellation(&mut cancel) => true,
             };
             if cancelled {
@@ -117,13 +117,13 @@ async fn remove(instance: Instance, record: &mut TrialRecord) {
 /// Everything between the server's first answer and its removal.
 async fn play(
     request: &TrialRequest<'_>,
-    instance: &Instance,
+    instance: &mut Instance,
     expectations: &mut Expectations,
     record: &mut TrialRecord,
 ) {
     let bound = &request.prepared.bound;
     let opened = tokio::time::timeout(ANSWER_DEADLINE, Stage::open(instance, bound)).await;
-    let stage = match opened.unwrap_or_else(|_| Err(no_answer("opening the first sessions").into())) {
+    let mut stage = match opened.unwrap_or_else(|_| Err(no_answer("opening the first sessions").into())) {
         Ok(stage) => stage,
         Err(error) => return failed(instance, &error, record).await,
     };
@@ -133,9 +133,9 @@ async fn play(
     for (index, step) in bound.steps.iter().enumerate() {
         let index = u32::try_from(index).expect("there are few steps");
         let mut taken = Taken::of(step, index, &stage.tables);
-        let work = run_step(&stage, step, expectations, &mut taken);
+        let work = run_step(&mut stage, step, expectations, &mut taken);
         let ended = tokio::time::timeout(step.timeout, work).await;
-        let go_on = conclude_step(instance, ended, step.timeout, &mut taken, record).await;
+        let go_on = conclude_step(stage.instance, ended, step.timeout, &mut taken, record).await;
         later.extend(taken.verify_later.map(|check| Later {
             place: record.measurements.len(),
             check,

@@ -1,10 +1,11 @@
 //! PostgreSQL 14 to 18 through tokio-postgres.
 
 pub mod counters;
+mod decode;
 pub mod encode;
-mod field;
 pub mod load;
 pub mod read;
+pub mod relation;
 mod session;
 pub mod settings;
 pub mod verify;

@@ -6,7 +6,7 @@ use std::time::{Duration, Instant};
 
 use hdrhistogram::Histogram;
 
-use crate::model::Latency;
+use crate::model::{Latency, Scanned};
 
 /// Rows moved so far by each client; read by the sampler while the clients work.
 #[derive(Debug, Clone)]
@@ -86,6 +86,8 @@ pub struct WorkDone {
     pub first_row: Option<Duration>,
     /// Content of the decoded values (reads).
     pub content: Option<crate::data::Content>,
+    /// What the server did to scan (`scan` only).
+    pub scanned: Option<Scanned>,
 }
 
 impl WorkDone {
@@ -112,6 +114,10 @@ impl WorkDone {
             };
             total.content = match (total.content, one.content) {
                 (Some(a), Some(b)) => Some(a.merge(b)),
+                (a, b) => a.or(b),
+            };
+            total.scanned = match (total.scanned, one.scanned) {
+                (Some(a), Some(b)) => Some(a.plus(b)),
                 (a, b) => a.or(b),
             };
         }

@@ -12,6 +12,7 @@ mod image;
 mod labels;
 mod programs;
 mod provider;
+mod reach;
 mod request;
 mod running;
 mod usage;

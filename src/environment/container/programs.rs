@@ -5,37 +5,34 @@ use std::sync::Arc;
 
 use super::engine::ContainerEngine;
 use super::image::ResolvedImage;
+use super::reach::Reach;
 use super::{labels, request};
-use crate::engine::postgres::{Endpoint, Secret};
 use crate::environment::files::random_hex;
 use crate::environment::ledger::{Ledger, Thing};
 use crate::environment::program::{
     DUMP_PROGRAMS, Pipeline, PipelineEnd, connection_variables, ended, script,
 };
 use crate::environment::{EnvironmentError, Programs};
+use crate::model::ConnectionPath;
 
 /// How long the container that is asked for programs may take.
 const LOOKING: std::time::Duration = std::time::Duration::from_secs(30);
 
 /// How programs in the container reach the server beside them.
-pub(super) fn variables(endpoint: &Endpoint) -> Vec<(String, String)> {
-    let (host, password): (&str, Option<&Secret>) = match endpoint {
-        Endpoint::Socket { password, .. } => (request::SOCKET, password.as_ref()),
-        Endpoint::Tcp { password, .. } => ("127.0.0.1", Some(password)),
-        Endpoint::External { .. } => ("", None),
-    };
-    connection_variables(host, super::folders::PORT, password)
+fn variables(reach: &Reach) -> Vec<(String, String)> {
+    let host = if reach.connection == ConnectionPath::Socket { request::SOCKET } else { "127.0.0.1" };
+    connection_variables(host, super::folders::PORT, Some(&reach.password))
 }
 
 /// An exec that is made and not started yet.
 pub(super) async fn prepare<'a>(
     engine: &'a ContainerEngine,
     container: &str,
-    variables: &[(String, String)],
+    reach: &Reach,
     pipeline: Pipeline,
 ) -> Result<Programs<'a>, EnvironmentError> {
     let command = vec!["sh".to_owned(), "-c".to_owned(), script(&pipeline, "")];
-    let variables = variables.iter().map(|(name, value)| format!("{name}={value}")).collect();
+    let variables = variables(reach).iter().map(|(name, value)| format!("{name}={value}")).collect();
     let exec = engine.prepare_exec(container, command, variables).await?;
     Ok(Box::pin(async move {
         let (stdout, stderr) = engine.run_exec(&exec).await?;

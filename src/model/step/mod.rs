@@ -13,7 +13,7 @@ pub use load::{
     Copy, CopyFormat, CopySource, Generate, Insert, Load, LoadMethod, Procedure, SameTransaction, Unnest,
     Until, Verify,
 };
-pub use read::{Cache, Decode, Read, ReadMethod, SelectMode, TextOrBinary};
+pub use read::{By, Cache, Decode, Read, ReadMethod, SelectMode, State, TextOrBinary};
 
 /// One thing a trial does, measured.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]

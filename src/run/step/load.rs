@@ -34,7 +34,7 @@ pub(super) async fn run_load(
     taken.measurement.content_unverified = load.method.content_is_its_own().map(str::to_owned);
     let progress = Progress::new(load.clients);
     let start = Instant::now();
-    let instance = stage.instance;
+    let instance = &*stage.instance;
     let (clients, connecting) =
         load::prepare(&instance.endpoint, instance.exchange.as_ref(), table, load, &progress).await?;
     set_up(&mut taken.measurement, start.elapsed(), connecting);

@@ -3,6 +3,7 @@
 mod dump;
 mod load;
 mod read;
+mod read_state;
 mod restore;
 mod statements;
 mod verify;
@@ -65,14 +66,14 @@ fn through(through: Through) -> &'static str {
 
 /// Runs one step. On an error `taken` holds what was measured until then.
 pub(super) async fn run_step(
-    stage: &Stage<'_>,
+    stage: &mut Stage<'_>,
     step: &Step,
     expectations: &mut Expectations,
     taken: &mut Taken,
 ) -> Result<(), WorkError> {
     match &step.kind {
         StepKind::Create { table, with_indexes } => {
-            let table = &stage.tables[*table];
+            let table = &Arc::clone(&stage.tables[*table]);
             let mut sql: Vec<&String> = Vec::new();
             for copy in &table.copies {
                 sql.extend(&copy.ddl);

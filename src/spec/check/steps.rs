@@ -194,7 +194,7 @@ impl<'a> History<'a> {
         }
         self.clients(index, "read", read.clients);
         let table = &self.trial.tables[read.table];
-        self.findings.extend(read::check(index, read, table));
+        self.findings.extend(read::check(index, read, table, &self.trial.environment));
     }
 
     fn dump(&mut self, index: usize, dump: &Dump) {

@@ -1,7 +1,9 @@
 //! `measurements.parquet`: a row per trial and step, failed ones too.
 
 use super::{Column, FileSchema, Row, Value, columns, identity};
-use crate::model::{Backend, Latency, Measurement, Pressure, ServerCounters, ServerFacts, Spans};
+use crate::model::{
+    Backend, Latency, Measurement, Pressure, ReadState, Scanned, ServerCounters, ServerFacts, Spans,
+};
 
 pub(super) const FILE: FileSchema = FileSchema {
     file: "measurements.parquet",
@@ -44,7 +46,7 @@ const COLUMNS: &[Column] = columns! {
     step_index Int "" "Place of the step in the trial, from 0" = |r| step(r, |m| m.step_index.into());
     step Text "" "Name of the step" = |r| step(r, |m| (&m.step).into());
     kind Text "" "`create`, `index`, `sql`, `load` or `read`" = |r| step(r, |m| (&m.kind).into());
-    method Text "" "`insert`, `copy`, `select` or `copy_out`; null for other kinds" = |r| step(r, |m| Some(&m.method).filter(|name| !name.is_empty()).into());
+    method Text "" "`insert`, `copy`, `select`, `copy_out` or `scan`; null for other kinds" = |r| step(r, |m| Some(&m.method).filter(|name| !name.is_empty()).into());
     parameters Text "" "Parameters of the step after all templates, as JSON" = |r| step(r, |m| (&m.parameters).into());
     table Text "" "SQL names of the table, if the step has one" = |r| step(r, |m| m.table.as_ref().into());
     clients Int "" "Parallel connections" = |r| step(r, |m| m.clients.into());
@@ -88,6 +90,17 @@ const COLUMNS: &[Column] = columns! {
     server_cpu_seconds Float "seconds" "CPU time of all server processes" = |r| counters(r, |c| c.server_cpu_seconds.into());
     server_read_bytes Int "bytes" "Bytes the server caused to be read from the block layer" = |r| counters(r, |c| c.server_read_bytes.into());
     server_written_bytes Int "bytes" "Bytes the server caused to be written to the block layer" = |r| counters(r, |c| c.server_written_bytes.into());
+    pages_hit Int "pages" "Pages a scan by the server found in shared buffers; null for other methods" = |r| scan(r, |s| s.pages_hit.into());
+    pages_read Int "pages" "Pages a scan by the server read into shared buffers" = |r| scan(r, |s| s.pages_read.into());
+    pages_dirtied Int "pages" "Clean pages a scan by the server changed, such as by hint bits" = |r| scan(r, |s| s.pages_dirtied.into());
+    pages_written Int "pages" "Pages a scan by the server had to write to make room" = |r| scan(r, |s| s.pages_written.into());
+    scan_wal_bytes Int "bytes" "WAL written by a scan by the server itself" = |r| scan(r, |s| s.wal_bytes.into());
+    cached_share Float "" "Share of the bytes of the table's files, with indexes and TOAST, in the operating system's page cache just before a read (0 to 1); null where it is not known" = |r| read(r, |s| s.cached_share.into());
+    buffered_share Float "" "Share of the table's pages in shared buffers just before a read (0 to 1); null without pg_buffercache" = |r| read(r, |s| s.buffered_share.into());
+    all_visible_share Float "" "Share of the table's pages that the visibility map says are all-visible just before a read; null without pg_visibility" = |r| read(r, |s| s.all_visible_share.into());
+    all_frozen_share Float "" "Share of the table's pages that are all-frozen just before a read; null without pg_visibility" = |r| read(r, |s| s.all_frozen_share.into());
+    cache_note Text "" "Why the caches are not as asked for, or are not known" = |r| read(r, |s| s.cache_note.as_ref().into());
+    session_settings Texts "" "Settings that loadlab gave to the sessions of a read, `name=value`" = session_settings;
 
     busiest_client_thread_share Float "" "Share of the window that loadlab's busiest thread was on a CPU, 0 to 1" = |r| pressure(r, |p| p.busiest_client_thread_share.into());
     client_wait_share Float "" "Share of looks that found a session of the step waiting for its client, 0 to 1; null after few looks" = |r| pressure(r, |p| p.client_wait_share.into());
@@ -127,6 +140,19 @@ fn counters(row: &Row<'_>, value: fn(&ServerCounters) -> Value) -> Value {
 
 fn pressure(row: &Row<'_>, value: fn(&Pressure) -> Value) -> Value {
     row.measurement.map_or(Value::Null, |measurement| value(&measurement.pressure))
+}
+
+fn scan(row: &Row<'_>, value: fn(&Scanned) -> Value) -> Value {
+    row.measurement.and_then(|measurement| measurement.scan.as_ref()).map_or(Value::Null, value)
+}
+
+fn read(row: &Row<'_>, value: fn(&ReadState) -> Value) -> Value {
+    row.measurement.and_then(|measurement| measurement.read.as_ref()).map_or(Value::Null, value)
+}
+
+fn session_settings(row: &Row<'_>) -> Value {
+    let state = row.measurement.and_then(|measurement| measurement.read.as_ref());
+    Value::Texts(state.map(|state| state.session_settings.clone()).unwrap_or_default())
 }
 
 fn batch(row: &Row<'_>, value: fn(&Latency) -> Value) -> Value {

@@ -10,7 +10,7 @@ mod copy;
 mod csv;
 mod difference;
 mod expression;
-mod field;
+pub(super) mod field;
 mod ident;
 mod image;
 mod layout;

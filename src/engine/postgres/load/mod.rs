@@ -40,6 +40,9 @@ pub enum WorkError {
         /// Why.
         source: std::io::Error,
     },
+    /// The server could not be stopped or started again between steps.
+    #[error("the server could not be started again: {0}")]
+    Restart(String),
     /// The result is not what the protocol promises.
     #[error("{0}")]
     Protocol(String),
@@ -68,7 +71,7 @@ impl WorkError {
     #[must_use]
     pub fn server_is_gone(&self) -> bool {
         match self {
-            Self::Session(SessionError::Connect(_) | SessionError::Deadline(..)) => true,
+            Self::Session(SessionError::Connect(_) | SessionError::Deadline(..)) | Self::Restart(_) => true,
             Self::Session(SessionError::Statement(error)) => match error.code() {
                 Some(code) => ENDING.contains(&code.code()),
                 None => error.is_closed() || is_io(error),

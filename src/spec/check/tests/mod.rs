@@ -8,9 +8,9 @@ use indexmap::IndexMap;
 
 use super::*;
 use crate::model::{
-    Cache, Checksums, Column, ColumnType, ConnectionPath, Copy, CopyFormat, CopySource, Decode,
+    By, Cache, Checksums, Column, ColumnType, ConnectionPath, Copy, CopyFormat, CopySource, Decode,
     EnvironmentSpec, FreshMethod, Generator, InitOptions, Insert, Limits, Load, LoadMethod, Persistence,
-    Read, ReadMethod, SameTransaction, Scalar, SelectMode, Step, StepKind, Storage, Table, TableCopy,
+    Read, ReadMethod, SameTransaction, Scalar, SelectMode, State, Step, StepKind, Storage, Table, TableCopy,
     TextOrBinary, TextShape, Until, Verify, VersionRange,
 };
 
@@ -95,7 +95,9 @@ fn read() -> Read {
         method: ReadMethod::Select { mode: SelectMode::Streamed, format: TextOrBinary::Binary },
         decode: Decode::None,
         clients: 1,
+        by: By::Pages,
         cache: Cache::AsIs,
+        state: State::AsLoaded,
     }
 }
 

@@ -15,7 +15,7 @@ pub use load::{
     CopyFile, FormatWord, GenerateFile, InsertFile, LoadFile, LoadMethodFile, ProcedureFile, UnnestFile,
     VerifyWord,
 };
-pub use read::{ReadFile, ReadMethodFile, SelectModeFile};
+pub use read::{ByWord, ReadFile, ReadMethodFile, SelectModeFile};
 
 /// One thing a trial does; a map with one key that says what.
 #[derive(Debug, Deserialize, JsonSchema)]
