@@ -20,6 +20,7 @@ mod server_interrupt;
 mod server_loads;
 mod server_local;
 mod server_methods;
+mod server_paths;
 mod server_reads;
 mod server_restore;
 mod server_run;

@@ -105,3 +105,70 @@ fn dumps_come_back_on_a_local_server() {
 fn dumps_come_back_in_a_container() {
     comes_back(Server::Container);
 }
+
+const OWN_DUMP: &str = r#"
+experiment: own_dump
+question: Can somebody else's dump be measured?
+environment: postgres
+design:
+  blocks: 1
+  factors: {how: [described, counted, wrong, broken]}
+tables:
+  t:
+    ddl: CREATE TABLE t (id bigint, word text)
+    rows: 3
+    values: {id: {sequence: {start: 1}}, word: {template: "w{{ row }}"}}
+steps:
+  - restore: {name: restore, when: "{{ how == 'described' }}", from: good.sql, through: psql, tables: [t]}
+  - restore: {name: restore, when: "{{ how == 'counted' }}", from: good.sql, through: psql}
+  - restore: {name: restore, when: "{{ how == 'wrong' }}", from: wrong.sql, through: psql, tables: [t]}
+  - restore: {name: restore, when: "{{ how == 'broken' }}", from: broken.sql, through: psql, tables: [t]}
+"#;
+
+const GOOD: &str =
+    "CREATE TABLE t (id bigint, word text);\nCOPY t (id, word) FROM stdin;\n1\tw0\n2\tw1\n3\tw2\n\\.\n";
+
+fn own_dump(server: Server) {
+    if !server.is_here() {
+        return;
+    }
+    let lab = Lab::new();
+    lab.experiment(OWN_DUMP);
+    lab.write("good.sql", GOOD);
+    lab.write("wrong.sql", &GOOD.replace("w1", "other"));
+    lab.write("broken.sql", &format!("SELECT nothing_of_that_name();\n{GOOD}"));
+    lab.run(server, &[]).ended_with(1);
+    for record in lab.newest().records() {
+        let name = record.treatment.as_str();
+        let restore = step(&record, "restore");
+        let error = record.error.clone().unwrap_or_default();
+        match name {
+            "how=described" => {
+                assert_eq!(record.outcome, Outcome::Ok, "{error}");
+                assert_eq!((restore.rows, &restore.content_unverified), (Some(3), &None));
+                assert!(restore.checksum.is_some() && restore.checksum == restore.checksum_expected);
+            }
+            "how=counted" => {
+                assert_eq!(record.outcome, Outcome::Ok, "{error}");
+                assert_eq!((restore.rows, restore.rows_expected), (Some(3), None));
+                assert!(restore.content_unverified.is_some() && restore.checksum_expected.is_none());
+            }
+            "how=wrong" => assert!(error.contains("the restored table t holds 3 rows"), "{error}"),
+            _ => {
+                assert_eq!(record.outcome, Outcome::Failed);
+                assert!(error.contains("psql ended with exit code 3"), "{error}");
+                assert!(error.contains("nothing_of_that_name"), "the server's words: {error}");
+            }
+        }
+    }
+}
+
+#[test]
+fn a_dump_of_ones_own_is_verified_as_far_as_it_is_described_on_a_local_server() {
+    own_dump(Server::Local);
+}
+
+#[test]
+fn a_dump_of_ones_own_is_verified_as_far_as_it_is_described_in_a_container() {
+    own_dump(Server::Container);
+}
