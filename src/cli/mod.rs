@@ -5,6 +5,7 @@ mod clean;
 mod commands;
 mod env;
 mod failure;
+mod hopeless;
 mod interrupt;
 mod options;
 mod plan;

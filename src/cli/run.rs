@@ -11,6 +11,7 @@ use tokio::sync::watch;
 
 use super::commands;
 use super::failure::{Exit, Failure};
+use super::hopeless::Hopeless;
 use super::interrupt;
 use super::options::{self, ServerOptions, SpecOptions};
 use super::resume::{reopen, resumed};
@@ -24,7 +25,7 @@ use crate::environment::container::ContainerEngine;
 use crate::environment::doctor::cache_folder;
 use crate::environment::ledger::Ledger;
 use crate::environment::reaper::Reaper;
-use crate::model::{Outcome, PlannedTrial, TrialRecord};
+use crate::model::{Outcome, PlannedTrial, StepKind, TrialRecord};
 use crate::plan::Plan;
 use crate::report::{self, FinishedTrial, PlanSize, Progress, WorkingStep, duration};
 use crate::run::{self, Event, Prepared, Tally};
@@ -213,6 +214,7 @@ impl<'a> Session<'a> {
         let mut progress = Progress::new(size);
         let run_id = self.folder.manifest().run.clone();
         let mut stopping = Stopping::new(&self.spec.design, self.plan.treatments(), self.folder.records()?);
+        let mut hopeless = Hopeless::new(self.plan.treatments(), &self.folder.records()?);
         let stop = Cell::new(stopping.enough().is_some());
         let (spec, servers, folder) = (self.spec, &mut self.servers, &mut self.folder);
         let (ledger, allowed) = (Arc::clone(&self.ledger), self.allow_commands);
@@ -225,7 +227,7 @@ impl<'a> Session<'a> {
                 store(folder, &mut progress, &event)?;
                 if let Event::Finished(record) = event {
                     stopping.add(record);
-                    if let Some(why) = stopping.enough() {
+                    if let Some(why) = hopeless.add(record).or_else(|| stopping.enough()) {
                         folder.note(&why)?;
                         progress.note(&format!("the run ends here: {why}"));
                         stop.set(true);
@@ -263,7 +265,10 @@ async fn prepare_all(spec: &Spec, plan: &Plan, servers: &mut Servers) -> Result<
     // those are prepared when they come.
     for index in 0..plan.treatments().min(4_096) {
         let bound = spec.bind(&plan.treatment(index))?;
-        servers.of(&bound.environment).await?;
+        let server = servers.of(&bound.environment).await?;
+        if bound.steps.iter().any(|step| matches!(step.kind, StepKind::Dump(_) | StepKind::Restore(_))) {
+            server.find_programs().await?;
+        }
     }
     Ok(())
 }

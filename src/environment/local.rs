@@ -17,6 +17,7 @@ use super::fresh::Way;
 use super::install::install;
 use super::ledger::Ledger;
 use super::local_command::LocalCommand;
+use super::local_programs::{LocalPrograms, with_programs};
 use super::local_server::LocalServer;
 use super::place::{Place, SOCKET_PORT};
 use super::template::{Maker, Template};
@@ -50,6 +51,8 @@ pub struct LocalProvider {
     ledger: Arc<Ledger>,
     prepared: OnceCell<Prepared>,
     templates: Mutex<HashMap<InitOptions, Template>>,
+    /// The binaries whose client programs are used.
+    programs: OnceCell<Binaries>,
 }
 
 impl LocalProvider {
@@ -63,6 +66,7 @@ impl LocalProvider {
             ledger: Arc::clone(ledger),
             prepared: OnceCell::new(),
             templates: Mutex::default(),
+            programs: OnceCell::new(),
         }
     }
 
@@ -185,7 +189,11 @@ impl LocalProvider {
             client_dir: place.exchange.clone(),
             server_dir: place.exchange.to_string_lossy().into_owned(),
         };
-        let server = LocalServer::new(child, place, command, endpoint.clone(), &self.ledger)?;
+        let at = exchange.client_dir.clone();
+        let mut server = LocalServer::new(child, place, command, endpoint.clone(), &self.ledger)?;
+        if let Some(binaries) = self.programs.get() {
+            server = server.with_programs(LocalPrograms::new(binaries, &endpoint, &at));
+        }
         server.ready(START_DEADLINE).await?;
         let storage = match way {
             Way::Overlay => format!("overlayfs on {}", prepared.file_system),
@@ -235,6 +243,13 @@ impl Provider for LocalProvider {
                 self.template(&self.init, prepared).await?;
             }
             Ok(())
+        })
+    }
+
+    fn find_programs(&self) -> Boxed<'_, Result<(), EnvironmentError>> {
+        Box::pin(async {
+            let find = || with_programs(&self.binaries, &self.cache);
+            self.programs.get_or_try_init(find).await.map(drop)
         })
     }
 

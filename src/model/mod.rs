@@ -30,9 +30,9 @@ pub use measurement::{
 pub use metric::{METRICS, MetricKind, Nature, metric_kind};
 pub use scalar::Scalar;
 pub use step::{
-    By, Cache, Capture, CaptureFrom, Command, Copy, CopyFormat, CopySource, Decode, Generate, Insert, Load,
-    LoadMethod, Procedure, Read, ReadMethod, SameTransaction, SelectMode, State, Step, StepKind, Stream,
-    TextOrBinary, Unit, Unnest, Until, Verify, Window,
+    By, Cache, Capture, CaptureFrom, Command, Copy, CopyFormat, CopySource, Decode, Dump, DumpFormat,
+    DumpSource, Generate, Insert, Load, LoadMethod, Procedure, Read, ReadMethod, Restore, SameTransaction,
+    SelectMode, State, Step, StepKind, Stream, TextOrBinary, Through, Unit, Unnest, Until, Verify, Window,
 };
 pub use table::{Column, ColumnType, Generator, Persistence, Table, TableCopy, TemplatePart, TextShape};
 pub use trial::{BoundTrial, PlannedTrial};

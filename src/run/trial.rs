@@ -6,7 +6,7 @@ use jiff::Timestamp;
 use tokio::sync::watch;
 
 use super::stage::Stage;
-use super::step::{Taken, run_step, verify_table};
+use super::step::{Check, Taken, run_check, run_step};
 use super::{Expectations, Prepared, Pulse};
 use crate::engine::postgres::load::WorkError;
 use crate::engine::postgres::{Role, Session, SessionError};
@@ -139,9 +139,9 @@ async fn play(
         let work = run_step(&mut stage, step, expectations, &mut taken);
         let ended = tokio::time::timeout(step.timeout, work).await;
         let go_on = conclude_step(stage.instance, ended, step.timeout, &mut taken, record).await;
-        later.extend(taken.verify_later.map(|table| Later {
+        later.extend(taken.verify_later.take().map(|check| Later {
             place: record.measurements.len(),
-            table,
+            check,
             timeout: step.timeout,
         }));
         record.samples.append(&mut taken.samples);
@@ -158,11 +158,11 @@ async fn play(
     guard_trial(&stage, record).await;
 }
 
-/// A load whose table is verified after the last step.
+/// A load or restore whose tables are verified after the last step.
 struct Later {
-    /// Index of the load's measurement.
+    /// Index of its measurement.
     place: usize,
-    table: usize,
+    check: Check,
     timeout: Duration,
 }
 
@@ -242,7 +242,7 @@ async fn verify_at_end(
 ) {
     for load in later {
         let measurement = &mut record.measurements[load.place];
-        let work = verify_table(stage, load.table, expectations, measurement);
+        let work = run_check(stage, &load.check, expectations, measurement);
         let verified = tokio::time::timeout(load.timeout, work).await;
         let error = match verified {
             Ok(Ok(())) => None,

@@ -124,8 +124,13 @@ impl Spec {
             .iter()
             .map(|(key, _)| key.text.as_str())
             .collect();
-        let binder =
-            StepBinder { tree: &tree, tables: &tables, table_names: &table_names, folder: self.folder() };
+        let binder = StepBinder {
+            tree: &tree,
+            tables: &tables,
+            table_names: &table_names,
+            folder: self.folder(),
+            files: &self.files,
+        };
         let steps = binder.bind(&file.steps, &step_indexes, found);
         let environment_name = environment_name?;
         let environment = self.environment_file(&environment_name, found)?;
