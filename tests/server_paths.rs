@@ -25,7 +25,7 @@ use crate::server_encode::{Case, composites, moments, numbers, texts};
 use crate::server_local::environment;
 
 /// Seeds that once failed.
-const REGRESSIONS: &[u64] = &[];
+const REGRESSIONS: &[u64] = &[9];
 /// Tables of these further seeds; `LOADLAB_SEEDS=200` tries so many instead, for a search that takes its time.
 const SEEDS: std::ops::Range<u64> = 1..9;
 /// Pieces that random texts are put together from.
