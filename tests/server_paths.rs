@@ -7,7 +7,7 @@ use std::time::Instant;
 use loadlab::data::Content;
 use loadlab::engine::postgres::encode::{expected_content, quote_ident};
 use loadlab::engine::postgres::load;
-use loadlab::engine::postgres::read::{self, ReadRequest};
+use loadlab::engine::postgres::read::{self, Parking, ReadRequest};
 use loadlab::engine::postgres::verify::{first_difference, stored_content};
 use loadlab::engine::postgres::work::{Progress, WorkDone};
 use loadlab::engine::postgres::{DATABASE, Role, Session};
@@ -325,8 +325,9 @@ impl Paths<'_> {
     async fn holds(&self, path: &str) {
         let stored = stored_content(&self.session.client, &self.table).await.unwrap();
         if stored != [self.expected] {
-            let difference = first_difference(&self.session.client, &self.table).await.unwrap();
-            let words = difference.map_or_else(String::new, |(_, difference)| difference.to_string());
+            let all = 0..self.table.rows;
+            let found = first_difference(&self.session.client, &self.table, &[all]).await.unwrap();
+            let words = found.map_or_else(String::new, |(_, difference)| difference.to_string());
             panic!(
                 "seed {}: {path} gives other rows: {words}\ntable: {}",
                 self.table.seed,
@@ -337,12 +338,20 @@ impl Paths<'_> {
 
     async fn load(&self, method: LoadMethod, clients: u32) {
         let path = format!("{method:?} by {clients}");
-        let load = Load { table: 0, method, clients, until: Until::Committed, verify: Verify::Now };
+        let load = Load {
+            table: 0,
+            method,
+            clients,
+            duration: None,
+            rate: None,
+            until: Until::Committed,
+            verify: Verify::Now,
+        };
         let progress = Progress::new(clients);
         let (endpoint, exchange) = (&self.instance.endpoint, self.instance.exchange.as_ref());
         let made = load::prepare(endpoint, exchange, &self.table, &load, &progress).await;
-        let (clients, _) = made.unwrap_or_else(|error| panic!("seed {}: {path}: {error}", self.table.seed));
-        for client in clients {
+        let ready = made.unwrap_or_else(|error| panic!("seed {}: {path}: {error}", self.table.seed));
+        for client in ready.clients {
             let done = client.work().await;
             done.unwrap_or_else(|error| panic!("seed {}: {path}: {error}", self.table.seed));
         }
@@ -360,7 +369,7 @@ impl Paths<'_> {
             cache: Cache::AsIs,
             state: State::AsLoaded,
         };
-        let progress = Progress::new(clients);
+        let (progress, parking) = (Progress::new(clients), Parking::default());
         let request = ReadRequest {
             endpoint: &self.instance.endpoint,
             table: &self.table,
@@ -368,6 +377,7 @@ impl Paths<'_> {
             keys: &[],
             settings: &[],
             progress: &progress,
+            parking: &parking,
         };
         let (made, _) = read::prepare(&request).await.unwrap();
         let mut done = Vec::new();

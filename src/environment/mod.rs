@@ -24,7 +24,7 @@ mod local_server;
 mod overlay;
 pub mod page_cache;
 mod place;
-mod process;
+pub mod process;
 pub mod program;
 pub mod reaper;
 mod shared_memory;

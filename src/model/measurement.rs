@@ -6,7 +6,7 @@
 use jiff::Timestamp;
 use serde::{Deserialize, Serialize};
 
-use super::{Backend, PlannedTrial, Scalar};
+use super::{Backend, PlannedTrial, Scalar, Unit};
 
 /// Everything one trial left behind, failed or not.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
@@ -178,7 +178,7 @@ pub struct Measurement {
     pub step_index: u32,
     /// Name of the step.
     pub step: String,
-    /// `create`, `index`, `sql`, `load`, `read`.
+    /// `create`, `index`, `sql`, `load`, `read`, `command`.
     pub kind: String,
     /// `insert`, `copy`, `select`, `copy_out`; empty for other kinds.
     pub method: String,
@@ -211,7 +211,7 @@ pub struct Measurement {
     pub content_unverified: Option<String>,
     /// Bytes of row data that went over the connection or lay in the file.
     pub payload_bytes: Option<u64>,
-    /// CPU time of this process, all threads, within `spans.seconds`.
+    /// CPU time of this process, all threads, within `spans.seconds`; of a client program and what it waited for.
     pub client_cpu_seconds: Option<f64>,
     /// Highest resident memory of this process during the step.
     pub client_peak_memory_bytes: Option<u64>,
@@ -221,6 +221,24 @@ pub struct Measurement {
     pub batch_latency: Option<Latency>,
     /// Time per COMMIT, seconds.
     pub commit_latency: Option<Latency>,
+    /// Numbers found in what a client program printed, in the order of the file.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub captures: Vec<Captured>,
+    /// Where in the run's folder a client program's output is kept, without `.stdout` and `.stderr`.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub output: Option<String>,
+    /// Time per batch from its intended start, seconds; only with a rate.
+    #[serde(default)]
+    pub scheduled_latency: Option<Latency>,
+    /// Rows of a load by duration that were committed outside its window.
+    #[serde(default)]
+    pub outside: Option<Outside>,
+    /// Longest time without an acknowledged row within `spans.seconds`; `None` where batches are too few to know.
+    #[serde(default)]
+    pub longest_gap: Option<f64>,
+    /// Share of `spans.seconds` in which rows came at under a tenth of the median rate; `None` as above.
+    #[serde(default)]
+    pub stalled_share: Option<f64>,
     /// What else happened on the machine.
     #[serde(default)]
     pub pressure: Pressure,
@@ -230,6 +248,28 @@ pub struct Measurement {
     /// What a scan by the server did (reads of method `scan`).
     #[serde(default)]
     pub scan: Option<Scanned>,
+}
+
+/// A number found in what a client program printed.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct Captured {
+    /// Name; the metric is `<step>.<name>`.
+    pub name: String,
+    /// Unit, as declared.
+    pub unit: Unit,
+    /// As printed; finite.
+    pub value: f64,
+}
+
+/// What a load by duration did outside its window.
+#[derive(Debug, Clone, Copy, PartialEq, Default, Serialize, Deserialize)]
+pub struct Outside {
+    /// Length of the warm-up, seconds.
+    pub warm_up: f64,
+    /// Rows whose COMMIT was acknowledged before the window opened.
+    pub rows_warm_up: u64,
+    /// Rows whose COMMIT was acknowledged after it closed: those of the last transactions.
+    pub rows_after: u64,
 }
 
 /// What else happened on the machine during a step's window.
@@ -378,4 +418,29 @@ pub struct Sample {
     pub elapsed_seconds: f64,
     /// Rows this client has moved so far.
     pub rows: u64,
+    /// Before or inside the measured window.
+    #[serde(default)]
+    pub phase: Phase,
+}
+
+/// Where in a step a sample was taken.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Phase {
+    /// Before the measured window of a load by duration.
+    WarmUp,
+    /// Inside the window; all of a step that has none.
+    #[default]
+    Measure,
+}
+
+impl Phase {
+    /// Name in results.
+    #[must_use]
+    pub fn name(self) -> &'static str {
+        match self {
+            Self::WarmUp => "warm_up",
+            Self::Measure => "measure",
+        }
+    }
 }

@@ -61,7 +61,8 @@ async fn verify_table(
     compare(&copies, &expected_copies, measurement);
     if copies != expected_copies {
         let text = format!("the table {} holds {stored}; the generator says {expected}", table.name);
-        let found = verify::first_difference(&stage.owner.client, table).await?;
+        let found =
+            verify::first_difference(&stage.owner.client, table, &expectations.rows_of(table)).await?;
         measurement.error =
             Some(found.map_or(text.clone(), |(name, difference)| format!("{text}\n{name}: {difference}")));
     }

@@ -5,6 +5,7 @@
 
 mod catalogue;
 mod dump;
+mod duration;
 mod finding;
 mod load;
 mod load_in_server;

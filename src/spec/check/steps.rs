@@ -16,10 +16,11 @@ pub(super) fn check(trial: &BoundTrial) -> Vec<Finding> {
         history.step(index);
     }
     let mut findings = history.findings;
-    let works =
-        |kind: &StepKind| matches!(kind, StepKind::Load(_) | StepKind::Sql { .. } | StepKind::Restore(_));
+    let works = |kind: &StepKind| {
+        matches!(kind, StepKind::Load(_) | StepKind::Sql { .. } | StepKind::Restore(_) | StepKind::Command(_))
+    };
     if !trial.steps.iter().any(|step| works(&step.kind)) {
-        let message = "no step loads rows or runs SQL, so there is nothing to measure";
+        let message = "no step loads rows, runs SQL or a command, so there is nothing to measure";
         findings.push(Finding::new("steps", message).hint("add a `load` step"));
     }
     findings
@@ -67,6 +68,8 @@ impl<'a> History<'a> {
             StepKind::Create { table, with_indexes } => self.create(index, *table, *with_indexes),
             StepKind::Index { table } => self.index(index, *table),
             StepKind::Sql { statements, transaction } => self.sql_step(index, statements, *transaction),
+            // A program may do anything that SQL may do.
+            StepKind::Command(_) => self.sql = true,
             StepKind::Load(load) => self.load(index, load),
             StepKind::Read(read) => self.read(index, read),
             StepKind::Dump(dump) => self.dump(index, dump),
@@ -180,8 +183,8 @@ impl<'a> History<'a> {
         }
         self.tables[table].loaded = Some(index);
         self.clients(index, "load", load.clients);
-        let table = &self.trial.tables[table];
-        self.findings.extend(load::check(index, load, table));
+        let (table, timeout) = (&self.trial.tables[table], self.trial.steps[index].timeout);
+        self.findings.extend(load::check(index, load, table, timeout));
     }
 
     fn read(&mut self, index: usize, read: &Read) {
@@ -266,6 +269,7 @@ fn key(kind: &StepKind) -> &'static str {
         StepKind::Create { .. } => "create",
         StepKind::Index { .. } => "index",
         StepKind::Sql { .. } => "sql",
+        StepKind::Command(_) => "command",
         StepKind::Load(_) => "load",
         StepKind::Read(_) => "read",
         StepKind::Dump(_) => "dump",

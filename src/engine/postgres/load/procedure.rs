@@ -65,7 +65,8 @@ fn loop_over_rows(task: &Task, knobs: &Procedure) -> Result<String, WorkError> {
 /// The text between dollar quotes that do not occur in it, such as `$loadlab$`.
 fn dollar_quoted(text: &str) -> String {
     let quotes = (1..).map(|number| format!("$loadlab{number}$"));
-    let quote = std::iter::once("$loadlab$".to_owned()).chain(quotes).find(|quote| !text.contains(quote.as_str()));
+    let quote =
+        std::iter::once("$loadlab$".to_owned()).chain(quotes).find(|quote| !text.contains(quote.as_str()));
     let quote = quote.unwrap_or_default();
     format!("{quote}\n{text}{quote}")
 }

@@ -1,5 +1,6 @@
 //! `steps`: what a trial does.
 
+mod command;
 mod dump;
 mod load;
 mod read;
@@ -10,10 +11,11 @@ use serde::Deserialize;
 use super::scalar::NameOr;
 use crate::spec::units::Span;
 
+pub use command::{CaptureFile, CommandFile};
 pub use dump::{DumpFile, RestoreFile};
 pub use load::{
     CopyFile, FormatWord, GenerateFile, InsertFile, LoadFile, LoadMethodFile, ProcedureFile, UnnestFile,
-    VerifyWord,
+    VerifyWord, WindowFile,
 };
 pub use read::{ByWord, ReadFile, ReadMethodFile, SelectModeFile};
 
@@ -27,6 +29,8 @@ pub enum StepFile {
     Index(NameOr<IndexFile>),
     /// Runs SQL: text, a `.sql` file, or `{run, transaction}`.
     Sql(NameOr<SqlFile>),
+    /// Runs a client program of your own; only with `--allow-commands`.
+    Command(CommandFile),
     /// Loads a table's rows.
     Load(LoadFile),
     /// Reads a table.
