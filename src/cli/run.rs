@@ -25,7 +25,7 @@ use crate::environment::container::ContainerEngine;
 use crate::environment::doctor::cache_folder;
 use crate::environment::ledger::Ledger;
 use crate::environment::reaper::Reaper;
-use crate::model::{Outcome, PlannedTrial, StepKind, TrialRecord};
+use crate::model::{Outcome, PlannedTrial, TrialRecord};
 use crate::plan::Plan;
 use crate::report::{self, FinishedTrial, PlanSize, Progress, WorkingStep, duration};
 use crate::run::{self, Event, Prepared, Tally};
@@ -265,10 +265,7 @@ async fn prepare_all(spec: &Spec, plan: &Plan, servers: &mut Servers) -> Result<
     // those are prepared when they come.
     for index in 0..plan.treatments().min(4_096) {
         let bound = spec.bind(&plan.treatment(index))?;
-        let server = servers.of(&bound.environment).await?;
-        if bound.steps.iter().any(|step| matches!(step.kind, StepKind::Dump(_) | StepKind::Restore(_))) {
-            server.find_programs().await?;
-        }
+        servers.ready_for(&bound).await?;
     }
     Ok(())
 }

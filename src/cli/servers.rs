@@ -6,7 +6,7 @@ use std::sync::Arc;
 use crate::environment::choose::{Choice, On, choose};
 use crate::environment::ledger::Ledger;
 use crate::environment::{EnvironmentError, Provider};
-use crate::model::EnvironmentSpec;
+use crate::model::{BoundTrial, EnvironmentSpec, StepKind};
 use crate::store::EnvironmentChoice;
 
 /// The providers of a run by what their environment asks for, settings aside.
@@ -23,6 +23,18 @@ impl Servers {
     /// `settled`: environments whose backend is no longer open, since an earlier start of the run took it.
     pub(super) fn new(choice: Choice, settled: HashMap<String, On>, ledger: Arc<Ledger>) -> Self {
         Self { choice, settled, ledger, providers: HashMap::new(), chosen: Vec::new() }
+    }
+
+    /// Chooses and prepares the provider of a trial, with the programs that its steps need.
+    ///
+    /// # Errors
+    /// When nothing on this machine can run it, or a program is missing.
+    pub(super) async fn ready_for(&mut self, trial: &BoundTrial) -> Result<(), EnvironmentError> {
+        let provider = self.of(&trial.environment).await?;
+        if trial.steps.iter().any(|step| matches!(step.kind, StepKind::Dump(_) | StepKind::Restore(_))) {
+            provider.find_programs().await?;
+        }
+        Ok(())
     }
 
     /// The provider of an environment; chosen and prepared at the first call.

@@ -32,12 +32,12 @@ pub(super) struct Stage<'a> {
     /// Reads tables back.
     pub(super) owner: Session,
     pub(super) report: ServerReport,
+    /// Dumps that steps have made, by step.
+    dumps: Mutex<HashMap<String, Dumped>>,
     /// Where client programs may write; made for trials that have some.
     pub(super) scratch: Option<PrivatePath>,
     /// Told while a load by duration is at work.
     pub(super) pulse: &'a watch::Sender<Pulse>,
-    /// Dumps that steps have made, by step.
-    dumps: Mutex<HashMap<String, Dumped>>,
 }
 
 /// Everything read just before a step.
@@ -89,7 +89,7 @@ impl<'a> Stage<'a> {
         let scratch = scratch.map_err(|error| WorkError::Program(error.to_string()))?;
         let pulse = &request.pulse;
         let dumps = Mutex::default();
-        Ok(Self { scratch, instance, bound, request, tables, admin, owner, report, pulse, dumps })
+        Ok(Self { scratch, instance, bound, request, tables, admin, owner, report, dumps, pulse })
     }
 
     /// Stops the server cleanly, starts it again and connects anew. False when a setting that was asked for is not in force any more.

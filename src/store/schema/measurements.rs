@@ -45,7 +45,7 @@ const COLUMNS: &[Column] = columns! {
 
     step_index Int "" "Place of the step in the trial, from 0" = |r| step(r, |m| m.step_index.into());
     step Text "" "Name of the step" = |r| step(r, |m| (&m.step).into());
-    kind Text "" "`create`, `index`, `sql`, `load`, `read`, `dump`, `restore` or `command`" = |r| step(r, |m| (&m.kind).into());
+    kind Text "" "`create`, `index`, `sql`, `command`, `load`, `read`, `dump` or `restore`" = |r| step(r, |m| (&m.kind).into());
     method Text "" "`insert`, `copy`, `unnest`, `generate`, `procedure`; `select`, `copy_out`, `scan`; format of a dump; `direct` or `psql` of a restore; null for other kinds" = |r| step(r, |m| Some(&m.method).filter(|name| !name.is_empty()).into());
     parameters Text "" "Parameters of the step after all templates, as JSON" = |r| step(r, |m| (&m.parameters).into());
     table Text "" "SQL names of the table, if the step has one" = |r| step(r, |m| m.table.as_ref().into());
@@ -80,10 +80,10 @@ const COLUMNS: &[Column] = columns! {
     checksum Text "" "Content checksum of the table or of the decoded values (hex)" = |r| step(r, |m| m.checksum.as_ref().into());
     checksum_expected Text "" "Content checksum according to the generator (hex)" = |r| step(r, |m| m.checksum_expected.as_ref().into());
     content_unverified Text "" "Why the content was not compared with the generator, where the experiment's own SQL makes it" = |r| step(r, |m| m.content_unverified.as_ref().into());
+    payload_bytes Int "bytes" "Row data over the connection or in the file; 0 where the server makes the rows; for dumps and restores the size of the dump" = |r| step(r, |m| m.payload_bytes.into());
+    client_cpu_seconds Float "seconds" "CPU time of loadlab, all threads, within `seconds`, with that of the programs of a dump or restore; of a `command` step that of the program and of what it waited for" = |r| step(r, |m| m.client_cpu_seconds.into());
     client_peak_memory_bytes Int "bytes" "Highest resident memory of loadlab during the step; null for `command`" = |r| step(r, |m| m.client_peak_memory_bytes.into());
     output Text "" "Where in the run's folder a program's output is kept, with `.stdout` and `.stderr` after it" = |r| step(r, |m| m.output.as_ref().into());
-    payload_bytes Int "bytes" "Row data over the connection or in the file; 0 where the server makes the rows; for dumps and restores the size of the dump" = |r| step(r, |m| m.payload_bytes.into());
-    client_cpu_seconds Float "seconds" "CPU time of loadlab, all threads, and of the client programs of a dump, restore or command, within `seconds`" = |r| step(r, |m| m.client_cpu_seconds.into());
 
     wal_bytes Int "bytes" "WAL written, by LSN difference" = |r| counters(r, |c| c.wal_bytes.into());
     wal_records Int "" "WAL records" = |r| counters(r, |c| c.wal_records.into());
