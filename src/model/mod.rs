@@ -11,6 +11,7 @@ mod design;
 mod environment;
 mod measurement;
 mod metric;
+mod read_state;
 mod scalar;
 mod step;
 mod table;
@@ -24,10 +25,11 @@ pub use environment::{
     VersionRange,
 };
 pub use measurement::{
-    Captured, EffectiveSetting, Guard, Latency, Measurement, Outcome, Outside, Phase, Pressure, ReadState,
-    Sample, Scanned, ServerCounters, ServerFacts, Spans, TrialRecord,
+    Captured, EffectiveSetting, Guard, Latency, Measurement, Outcome, Outside, Phase, Pressure, Sample,
+    ServerCounters, ServerFacts, Spans, TrialRecord,
 };
 pub use metric::{METRICS, MetricKind, Nature, metric_kind};
+pub use read_state::{ReadState, Scanned};
 pub use scalar::Scalar;
 pub use step::{
     By, Cache, Capture, CaptureFrom, Command, Copy, CopyFormat, CopySource, Decode, Dump, DumpFormat,
