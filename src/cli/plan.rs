@@ -1,16 +1,24 @@
 //! `loadlab plan FILE`: what a run would do, without any server.
 
+use std::collections::HashMap;
 use std::path::PathBuf;
 
 use clap::Args;
+use jiff::Timestamp;
 
 use super::failure::{Exit, Failure};
 use super::options::SpecOptions;
 use super::print;
-use crate::model::{BoundTrial, PlannedTrial};
+use super::servers::Servers;
+use crate::environment::EnvironmentError;
+use crate::environment::choose::{Choice, On};
+use crate::environment::doctor::cache_folder;
+use crate::environment::ledger::Ledger;
+use crate::model::{BoundTrial, Needs, PlannedTrial};
 use crate::plan::{Estimate, Plan, estimate};
 use crate::report::{bytes, count, duration};
 use crate::spec::{self, Spec};
+use crate::store::new_run_id;
 
 /// Trials listed at most, unless `--all` is given.
 const LISTED: usize = 40;
@@ -24,6 +32,9 @@ pub(super) struct PlanArguments {
     file: PathBuf,
     #[command(flatten)]
     spec: SpecOptions,
+    /// Backend for which the experiment's needs are looked at: auto, container, local or external
+    #[arg(long, value_name = "BACKEND", default_value = "auto")]
+    on: On,
     /// List every trial
     #[arg(long)]
     all: bool,
@@ -45,16 +56,18 @@ pub(super) struct Totals {
     pub(super) environments: Vec<String>,
 }
 
-pub(super) fn plan(arguments: &PlanArguments) -> Result<Exit, Failure> {
+pub(super) async fn plan(arguments: &PlanArguments) -> Result<Exit, Failure> {
     let spec = spec::load(&arguments.file, &arguments.spec.load())?;
     let checked = spec.check_all()?;
     let plan = Plan::new(&spec.design).map_err(|error| Failure::wrong(format!("error: {error}")))?;
-    let totals = totals(&spec, &plan)?;
+    let totals = totals(&spec, &plan, None).await?;
+    let left_out = left_out(&spec, &plan, arguments.on).await?;
     if arguments.format == "json" {
-        print_json(&spec, &plan, &totals, arguments.all);
+        print_json(&spec, &plan, &totals, &left_out, arguments.all);
         return Ok(Exit::Done);
     }
     print(&head(&spec, &plan, &totals, &checked.to_string()));
+    print(&left_out.lines().iter().map(|line| format!("needs       {line}\n")).collect::<String>());
     list(&spec, &plan, if arguments.all { usize::MAX } else { LISTED });
     Ok(Exit::Done)
 }
@@ -98,8 +111,72 @@ fn blocks(spec: &Spec) -> String {
     text
 }
 
-/// Adds up the estimates; of very many treatments an even spread stands for all.
-pub(super) fn totals(spec: &Spec, plan: &Plan) -> Result<Totals, Failure> {
+/// Treatments that are not run on this machine, with the reason.
+#[derive(Debug, Default)]
+pub(super) struct LeftOut {
+    treatments: Vec<(String, String)>,
+}
+
+impl LeftOut {
+    pub(super) fn add(&mut self, treatment: String, why: String) {
+        self.treatments.push((treatment, why));
+    }
+
+    /// A line for each reason, with the treatments it is about.
+    pub(super) fn lines(&self) -> Vec<String> {
+        let mut reasons: Vec<(&str, Vec<&str>)> = Vec::new();
+        for (treatment, why) in &self.treatments {
+            match reasons.iter_mut().find(|(known, _)| known == why) {
+                Some((_, treatments)) => treatments.push(treatment),
+                None => reasons.push((why, vec![treatment])),
+            }
+        }
+        let named = |(why, treatments): (&str, Vec<&str>)| match treatments.as_slice() {
+            [only] => format!("{only}: {why}"),
+            [first, ..] => format!("{} treatments, among them {first}: {why}", treatments.len()),
+            [] => why.to_owned(),
+        };
+        reasons.into_iter().map(named).collect()
+    }
+}
+
+/// Treatments whose needs this machine does not meet. Nothing is fetched, made or started for it.
+async fn left_out(spec: &Spec, plan: &Plan, on: On) -> Result<LeftOut, Failure> {
+    let mut left_out = LeftOut::default();
+    let cache = cache_folder();
+    let mut servers = None;
+    for index in 0..plan.treatments().min(ESTIMATED) {
+        let treatment = plan.treatment(index);
+        let bound = spec.bind(&treatment)?;
+        if bound.needs == Needs::default() {
+            continue;
+        }
+        if servers.is_none() {
+            let ledger = Ledger::open(&cache, &new_run_id(Timestamp::now()))?;
+            let choice = Choice { on, offline: true, cache: cache.clone() };
+            servers = Some(Servers::new(choice, HashMap::new(), ledger));
+        }
+        let Some(servers) = &mut servers else { continue };
+        let why = match servers.preview(&bound).await {
+            Ok(why) => why,
+            // That a server is missing is for the run to say, where nothing declares that it may be.
+            Err(EnvironmentError::Unavailable { .. }) => None,
+            Err(error) => return Err(error.into()),
+        };
+        if let Some(why) = why {
+            left_out.add(spec.design.label(&treatment), why);
+        }
+    }
+    Ok(left_out)
+}
+
+/// Adds up the estimates; of very many treatments an even spread stands for all. Those that `servers` says cannot be
+/// run here are left out.
+pub(super) async fn totals(
+    spec: &Spec,
+    plan: &Plan,
+    mut servers: Option<&mut Servers>,
+) -> Result<Totals, Failure> {
     let treatments = plan.treatments();
     let seen = treatments.min(ESTIMATED);
     let mut totals = Totals::default();
@@ -108,6 +185,11 @@ pub(super) fn totals(spec: &Spec, plan: &Plan) -> Result<Totals, Failure> {
             u64::try_from(u128::from(index) * u128::from(treatments) / u128::from(seen.max(1))).unwrap_or(0),
         );
         let bound = spec.bind(&treatment)?;
+        if let Some(servers) = &mut servers
+            && servers.lacks(&bound.needs).await?.is_some()
+        {
+            continue;
+        }
         add(&mut totals, &bound, &estimate(&bound));
     }
     let scale = ratio(plan.trials(), seen);
@@ -146,7 +228,10 @@ fn list(spec: &Spec, plan: &Plan, most: usize) {
     }
 }
 
-fn print_json(spec: &Spec, plan: &Plan, totals: &Totals, all: bool) {
+fn print_json(spec: &Spec, plan: &Plan, totals: &Totals, left_out: &LeftOut, all: bool) {
+    let not_run =
+        |(treatment, why): &(String, String)| serde_json::json!({"treatment": treatment, "why": why});
+    let not_run: Vec<_> = left_out.treatments.iter().map(not_run).collect();
     let trial = |trial: PlannedTrial| {
         serde_json::json!({
             "trial": trial.number, "block": trial.block, "position": trial.position,
@@ -159,6 +244,7 @@ fn print_json(spec: &Spec, plan: &Plan, totals: &Totals, all: bool) {
         "treatments": plan.treatments(), "trials": plan.trials(), "blocks": spec.design.blocks,
         "seed": spec.design.seed, "order_digest": plan.order_digest(), "environments": totals.environments,
         "rows": totals.rows, "disk_bytes": totals.disk, "estimated_seconds": totals.seconds, "order": trials,
+        "not_run": not_run,
     });
     print(&format!("{}\n", serde_json::to_string_pretty(&json).expect("values are plain data")));
 }

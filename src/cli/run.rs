@@ -12,6 +12,7 @@ use tokio::sync::watch;
 use super::failure::{Exit, Failure};
 use super::interrupt;
 use super::options::{self, ServerOptions, SpecOptions};
+use super::plan::{LeftOut, Totals};
 use super::resume::{reopen, resumed};
 use super::servers::Servers;
 use super::stopping::Stopping;
@@ -132,8 +133,6 @@ impl<'a> Session<'a> {
             ContainerEngine::connect().await?;
         }
         let cache = cache_folder();
-        let totals = plan::totals(spec, plan)?;
-        room(&cache, totals.disk)?;
         let swept = clean(&cache).await;
         if !swept.removed.is_empty() || !swept.failed.is_empty() {
             say(swept.to_string().trim_end());
@@ -148,10 +147,13 @@ impl<'a> Session<'a> {
         let reaper = Reaper::start(&program, &ledger)?;
         let choice = Choice { on: arguments.server.on, offline: arguments.server.offline, cache };
         let mut servers = Servers::new(choice, arguments.settled.clone(), Arc::clone(&ledger));
-        if let Err(failure) = prepare_all(spec, plan, &mut servers).await {
-            reaper.finish(&ledger);
-            return Err(failure);
-        }
+        let totals = match prepare_all(spec, plan, &mut servers).await {
+            Ok(totals) => totals,
+            Err(failure) => {
+                reaper.finish(&ledger);
+                return Err(failure);
+            }
+        };
         let mut folder = if let Some(folder) = folder {
             folder
         } else {
@@ -255,31 +257,43 @@ fn exit(tally: Tally, path: &str) -> Exit {
         say(&format!("ended early; complete it with --resume (the run is {path})"));
         return Exit::Interrupted;
     }
+    if tally.not_run > 0 {
+        say(&format!("{} trials were not run, because this machine lacks what they need", tally.not_run));
+    }
     if tally.failed > 0 {
         say(&format!(
             "{} of {} trials did not end well; see the table's notes",
             tally.failed,
-            tally.failed + tally.ok
+            tally.failed + tally.ok + tally.not_run
         ));
         return Exit::TrialsFailed;
     }
     Exit::Done
 }
 
-/// Every environment of the plan gets its server, template and image before the first trial.
-async fn prepare_all(spec: &Spec, plan: &Plan, servers: &mut Servers) -> Result<(), Failure> {
+/// Every environment of the plan gets its server, template and image before the first trial. Says which treatments
+/// this machine cannot run although everything else can go on.
+async fn prepare_all(spec: &Spec, plan: &Plan, servers: &mut Servers) -> Result<Totals, Failure> {
+    let totals = plan::totals(spec, plan, Some(servers)).await?;
+    room(servers.cache(), totals.disk)?;
+    let mut left_out = LeftOut::default();
     // Above this, treatments of one experiment do not bring further environments but by chance;
     // those are prepared when they come.
     for index in 0..plan.treatments().min(4_096) {
         let bound = spec.bind(&plan.treatment(index))?;
-        servers.of(&bound.environment).await?;
+        if let Err(why) = servers.of(&bound).await? {
+            left_out.add(spec.design.label(&plan.treatment(index)), why);
+        }
     }
-    Ok(())
+    for line in left_out.lines() {
+        say(&format!("note: {line}"));
+    }
+    Ok(totals)
 }
 
 async fn prepare(spec: &Spec, servers: &mut Servers, trial: &PlannedTrial) -> Result<Prepared, Failure> {
     let bound = spec.bind(&trial.treatment)?;
-    let provider = servers.of(&bound.environment).await?;
+    let provider = servers.of(&bound).await?;
     let factors = spec.design.describe(&trial.treatment).into_iter();
     Ok(Prepared {
         provider,
@@ -309,7 +323,8 @@ fn store(folder: &mut RunFolder, progress: &mut Progress, event: &Event<'_>) -> 
             } else {
                 folder.finished(record)?;
             }
-            if let Some(error) = &record.error {
+            // Why trials are not run was said once, at the beginning.
+            if let Some(error) = record.error.as_ref().filter(|_| record.outcome != Outcome::NotRun) {
                 progress.note(&format!("{}: {error}", record.treatment));
             }
             progress.trial_finished(&FinishedTrial {

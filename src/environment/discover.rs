@@ -16,7 +16,7 @@ use sha2::{Digest, Sha256};
 use super::EnvironmentError;
 use super::account::{Account, OnParentDeath, on_path, run, words};
 use super::files::{ensure_folder, failed, hex};
-use crate::model::VersionRange;
+use crate::model::{Builder, DEFAULT_BLOCK_SIZE, EnvironmentSpec, VersionRange, block_size_words};
 
 /// How long a binary may take to say its version.
 const DEADLINE: Duration = Duration::from_secs(10);
@@ -50,11 +50,20 @@ pub struct Binaries {
     pub library_path: Option<PathBuf>,
     /// Programs that are there besides the server.
     pub tools: Vec<String>,
+    /// Bytes of a block. Servers that cannot tell without being started are taken for the usual size; what it
+    /// really is, is read back from every started server.
+    pub block_size: u32,
+    /// Who built it.
+    pub builder: Builder,
 }
 
 impl fmt::Display for Binaries {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "PostgreSQL {} in {} ({})", self.version, self.folder.display(), self.source)
+        write!(f, "PostgreSQL {}", self.version)?;
+        if self.block_size != DEFAULT_BLOCK_SIZE {
+            write!(f, ", blocks of {},", block_size_words(self.block_size))?;
+        }
+        write!(f, " in {} ({})", self.folder.display(), self.source)
     }
 }
 
@@ -85,37 +94,40 @@ pub struct Found {
 pub async fn discover(explicit: Option<&Path>, cache: &Path) -> Result<Found, EnvironmentError> {
     let account = Account::detect().await?;
     let places = match explicit {
-        Some(folder) => vec![(with_binaries(folder), "named folder".to_owned())],
+        Some(folder) => vec![Spot::of(with_binaries(folder), "named folder")],
         None => places(cache).await,
     };
     let mut found = Found::default();
     let mut seen = BTreeSet::new();
-    for (folder, source) in places {
-        let folder = fs::canonicalize(&folder).unwrap_or(folder);
+    for spot in places {
+        let folder = fs::canonicalize(&spot.folder).unwrap_or(spot.folder);
         if !seen.insert(folder.clone()) {
             continue;
         }
-        match examine(&folder, &source, &account).await {
-            Ok(binaries) => found.usable.push(binaries),
-            Err(why) => found.refused.push(Refused { folder, source, why }),
+        match examine(&folder, spot.source, &account).await {
+            Ok(binaries) => found.usable.push(Binaries { builder: spot.builder, ..binaries }),
+            Err(why) => found.refused.push(Refused { folder, source: spot.source.to_owned(), why }),
         }
     }
     Ok(found)
 }
 
 impl Found {
-    /// The usable binaries of the highest allowed major; of several, the first found.
+    /// The usable binaries of the highest allowed major; of several, the first found. Where a block size is asked
+    /// for, own builds come first: sizes that are compared should differ in nothing else.
     ///
     /// # Errors
     /// Says what was found and why none of it will do.
-    pub fn choose(&self, versions: VersionRange) -> Result<&Binaries, EnvironmentError> {
-        let allowed = self.usable.iter().filter(|binaries| versions.contains(binaries.major));
+    pub fn choose(&self, wanted: &Wanted) -> Result<&Binaries, EnvironmentError> {
+        let allowed = self.usable.iter().filter(|binaries| wanted.fits(binaries));
+        let own = |binaries: &Binaries| wanted.prefers_own && binaries.builder == Builder::Loadlab;
         // `max_by_key` takes the last of equals; the search is in order of preference.
-        allowed.rev().max_by_key(|binaries| binaries.major).ok_or_else(|| self.nothing_for(versions))
+        let best = allowed.rev().max_by_key(|binaries| (own(binaries), binaries.major));
+        best.ok_or_else(|| self.nothing_for(wanted))
     }
 
-    fn nothing_for(&self, versions: VersionRange) -> EnvironmentError {
-        let mut reason = format!("no PostgreSQL {versions} on this machine");
+    fn nothing_for(&self, wanted: &Wanted) -> EnvironmentError {
+        let mut reason = format!("no {wanted} on this machine");
         for binaries in &self.usable {
             reason.push_str("\n  found ");
             reason.push_str(&binaries.to_string());
@@ -124,14 +136,89 @@ impl Found {
             let place = refused.folder.display();
             reason.push_str(&["\n  refused ", &place.to_string(), ": ", &refused.why].concat());
         }
-        EnvironmentError::Unavailable {
-            reason,
-            remedy: format!(
-                "`loadlab env install {}` fetches one into loadlab's cache; or install the system's \
-                 package, or name a folder in the environment file (`binaries: FOLDER`)",
-                versions.max
-            ),
+        EnvironmentError::Unavailable { reason, remedy: wanted.remedy() }
+    }
+}
+
+/// Which binaries an environment asks for.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Wanted {
+    /// Allowed majors.
+    pub versions: VersionRange,
+    /// Bytes of a block; `None`: any.
+    pub block_size: Option<u32>,
+    /// Who built them; `None`: anybody.
+    pub builder: Option<Builder>,
+    prefers_own: bool,
+}
+
+impl Wanted {
+    /// What an environment asks for. A folder that the user names may have any block size, anything else has the
+    /// usual one unless the environment says otherwise.
+    #[must_use]
+    pub fn of(spec: &EnvironmentSpec) -> Self {
+        let usual = spec.binaries.is_none().then_some(DEFAULT_BLOCK_SIZE);
+        Self {
+            versions: spec.versions,
+            block_size: spec.block_size.or(usual),
+            // Whoever names a folder knows who built what is in it.
+            builder: spec.builder.filter(|_| spec.binaries.is_none()),
+            prefers_own: spec.block_size.is_some(),
         }
+    }
+
+    /// Whether fetching servers can help: everybody but loadlab builds the usual block size only.
+    #[must_use]
+    pub fn can_be_fetched(&self) -> bool {
+        self.block_size.is_none_or(|size| size == DEFAULT_BLOCK_SIZE)
+            && !matches!(self.builder, Some(Builder::System | Builder::Loadlab))
+    }
+
+    fn fits(&self, binaries: &Binaries) -> bool {
+        self.versions.contains(binaries.major)
+            && self.block_size.is_none_or(|size| size == binaries.block_size)
+            && self.builder.is_none_or(|builder| builder == binaries.builder)
+    }
+
+    fn remedy(&self) -> String {
+        let major = self.versions.max;
+        let size = self.block_size.unwrap_or(DEFAULT_BLOCK_SIZE);
+        if size != DEFAULT_BLOCK_SIZE || self.builder == Some(Builder::Loadlab) {
+            let size = block_size_words(size);
+            return format!(
+                "`loadlab env build --block-size {size} --version {major}` builds one into loadlab's cache"
+            );
+        }
+        let from = match self.builder {
+            None | Some(Builder::System | Builder::Loadlab) => String::new(),
+            Some(builder) => format!(" --from {}", builder.word()),
+        };
+        format!(
+            "`loadlab env install {major}{from}` fetches one into loadlab's cache; or install the system's \
+             package, or name a folder in the environment file (`binaries: FOLDER`)"
+        )
+    }
+}
+
+impl fmt::Display for Wanted {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "PostgreSQL {}", self.versions)?;
+        if let Some(size) = self.block_size.filter(|size| *size != DEFAULT_BLOCK_SIZE) {
+            write!(f, " with blocks of {}", block_size_words(size))?;
+        }
+        self.builder.map_or(Ok(()), |builder| write!(f, " from builder `{}`", builder.word()))
+    }
+}
+
+/// The builder of a folder in loadlab's cache, by its name, and how it is told.
+fn builder_of(folder: &Path) -> (Builder, &'static str) {
+    let name = folder.file_name().and_then(|name| name.to_str()).unwrap_or_default();
+    match name.split('-').next() {
+        Some("built") => (Builder::Loadlab, "built by loadlab"),
+        Some("theseus") => (Builder::Archive, "loadlab's cache"),
+        Some("npm") => (Builder::Npm, "loadlab's cache"),
+        Some("pip") => (Builder::Pip, "loadlab's cache"),
+        _ => (Builder::System, "loadlab's cache"),
     }
 }
 
@@ -145,28 +232,42 @@ fn with_binaries(folder: &Path) -> PathBuf {
     }
 }
 
-/// Folders to look into, best first, with how each was found.
-async fn places(cache: &Path) -> Vec<(PathBuf, String)> {
+/// A folder to look into.
+struct Spot {
+    folder: PathBuf,
+    /// How it was found.
+    source: &'static str,
+    builder: Builder,
+}
+
+impl Spot {
+    fn of(folder: PathBuf, source: &'static str) -> Self {
+        Self { folder, source, builder: Builder::System }
+    }
+}
+
+/// Folders to look into, best first.
+async fn places(cache: &Path) -> Vec<Spot> {
     let mut places = Vec::new();
     if let Some(folder) =
         on_path("postgres").and_then(|file| file.canonicalize().ok()?.parent().map(Path::to_owned))
     {
-        places.push((folder, "search path".to_owned()));
+        places.push(Spot::of(folder, "search path"));
     }
     if let Some(folder) = by_pg_config().await {
-        places.push((folder, "pg_config".to_owned()));
+        places.push(Spot::of(folder, "pg_config"));
     }
     for (parent, prefix, below, source) in PLACES {
-        places
-            .extend(versions_in(Path::new(parent), prefix, below).map(|folder| (folder, source.to_owned())));
+        places.extend(versions_in(Path::new(parent), prefix, below).map(|folder| Spot::of(folder, source)));
     }
-    for folder in versions_in(&cache.join("servers"), "", "") {
-        if let Some(folder) = binaries_below(&folder, SERVER_DEPTH) {
-            places.push((folder, "loadlab's cache".to_owned()));
+    for named in versions_in(&cache.join("servers"), "", "") {
+        if let Some(folder) = binaries_below(&named, SERVER_DEPTH) {
+            let (builder, source) = builder_of(&named);
+            places.push(Spot { folder, source, builder });
         }
     }
     // A place that merely could exist is no finding.
-    places.retain(|(folder, _)| folder.join("postgres").is_file());
+    places.retain(|spot| spot.folder.join("postgres").is_file());
     places
 }
 
@@ -225,10 +326,29 @@ pub(crate) async fn examine(folder: &Path, source: &str, account: &Account) -> R
     let version = parse_version(&text).ok_or_else(|| format!("it says {text:?} instead of a version"))?;
     let major = version.split('.').next().and_then(|major| major.parse().ok());
     let major = major.ok_or_else(|| format!("{version} is not a released version"))?;
-    let tools =
+    let tools: Vec<String> =
         TOOLS.iter().filter(|tool| folder.join(tool).is_file()).map(|tool| (*tool).to_owned()).collect();
+    let block_size = block_size(folder, &tools, account).await;
     let (folder, source) = (folder.to_owned(), source.to_owned());
-    Ok(Binaries { folder, source, version, major, library_path, tools })
+    Ok(Binaries { folder, source, version, major, library_path, tools, block_size, builder: Builder::System })
+}
+
+/// Bytes of a block, by the options that the server was configured with; only a started server knows for sure.
+async fn block_size(folder: &Path, tools: &[String], account: &Account) -> u32 {
+    if !tools.iter().any(|tool| tool == "pg_config") {
+        return DEFAULT_BLOCK_SIZE;
+    }
+    let mut command = account.command(folder.join("pg_config"), Path::new("/"), OnParentDeath::Nothing);
+    command.arg("--configure");
+    let output = run(command, DEADLINE).await.map(|output| output.stdout).unwrap_or_default();
+    configured_block_size(&String::from_utf8_lossy(&output)).unwrap_or(DEFAULT_BLOCK_SIZE)
+}
+
+/// The size in `'--with-blocksize=32'`, which is in kilobytes.
+fn configured_block_size(options: &str) -> Option<u32> {
+    let (_, rest) = options.rsplit_once("--with-blocksize=")?;
+    let digits = rest.split(|c: char| !c.is_ascii_digit()).next()?;
+    digits.parse::<u32>().ok()?.checked_mul(1024)
 }
 
 async fn say_version(
@@ -339,7 +459,62 @@ mod tests {
             major,
             library_path: None,
             tools: Vec::new(),
+            block_size: DEFAULT_BLOCK_SIZE,
+            builder: Builder::System,
         }
+    }
+
+    fn wanted(min: u32, max: u32) -> Wanted {
+        let versions = VersionRange { min, max };
+        Wanted { versions, block_size: Some(DEFAULT_BLOCK_SIZE), builder: None, prefers_own: false }
+    }
+
+    #[test]
+    fn a_block_size_is_never_taken_for_another_and_own_builds_come_first() {
+        let built = |major, block_size| Binaries {
+            block_size,
+            builder: Builder::Loadlab,
+            ..binaries(major, "built")
+        };
+        let usable = vec![binaries(17, "package"), built(15, 32_768), built(15, 8192)];
+        let found = Found { usable, refused: Vec::new() };
+        assert_eq!(found.choose(&wanted(14, 18)).expect("one").major, 17);
+        let asked = |size| Wanted { block_size: Some(size), prefers_own: true, ..wanted(14, 18) };
+        for size in [8192, 32_768] {
+            let chosen = found.choose(&asked(size)).expect("one");
+            assert_eq!((chosen.builder, chosen.block_size), (Builder::Loadlab, size));
+        }
+        let error = found.choose(&asked(4096)).expect_err("none").to_string();
+        for part in [
+            "PostgreSQL 14 to 18 with blocks of 4kB",
+            "PostgreSQL 15.3, blocks of 32kB, in",
+            "env build --block-size 4kB --version 18",
+        ] {
+            assert!(error.contains(part), "{part}: {error}");
+        }
+        assert!(!asked(4096).can_be_fetched() && asked(8192).can_be_fetched());
+    }
+
+    #[test]
+    fn of_one_builder_only_its_own_is_taken() {
+        let npm = Binaries { builder: Builder::Npm, ..binaries(15, "npm") };
+        let found = Found { usable: vec![binaries(17, "package"), npm], refused: Vec::new() };
+        let from = |builder| Wanted { builder: Some(builder), ..wanted(14, 18) };
+        assert_eq!(found.choose(&from(Builder::Npm)).expect("one").major, 15);
+        let error = found.choose(&from(Builder::Pip)).expect_err("none").to_string();
+        assert!(
+            error.contains("from builder `pip`") && error.contains("env install 18 --from pip"),
+            "{error}"
+        );
+        assert_eq!(builder_of(Path::new("/c/servers/npm-15.18")).0, Builder::Npm);
+        assert_eq!(builder_of(Path::new("/c/servers/built-15.18-4kB")).0, Builder::Loadlab);
+    }
+
+    #[test]
+    fn the_block_size_is_read_from_the_options_of_configure() {
+        let options = "'--prefix=/x' '--with-blocksize=32' '--without-icu'";
+        assert_eq!(configured_block_size(options), Some(32_768));
+        assert_eq!(configured_block_size("'--with-icu'"), None);
     }
 
     #[test]
@@ -361,7 +536,7 @@ mod tests {
         let usable =
             vec![binaries(15, "path"), binaries(17, "package"), binaries(17, "cache"), binaries(18, "cache")];
         let found = Found { usable, refused: Vec::new() };
-        let chosen = found.choose(VersionRange { min: 14, max: 17 }).expect("one");
+        let chosen = found.choose(&wanted(14, 17)).expect("one");
         assert_eq!((chosen.major, chosen.source.as_str()), (17, "package"));
     }
 
@@ -370,7 +545,7 @@ mod tests {
         let why = "`postgres --version` fails: libicu missing".to_owned();
         let refused = vec![Refused { folder: "/opt/x".into(), source: "named folder".to_owned(), why }];
         let found = Found { usable: vec![binaries(13, "package")], refused };
-        let error = found.choose(VersionRange { min: 16, max: 18 }).expect_err("none").to_string();
+        let error = found.choose(&wanted(16, 18)).expect_err("none").to_string();
         for part in
             ["PostgreSQL 16 to 18", "PostgreSQL 13.3 in /package/13/bin", "libicu missing", "env install 18"]
         {

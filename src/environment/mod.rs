@@ -5,6 +5,7 @@
 //! [`ledger`] and removed by the reaper process, the next start or `loadlab clean`.
 
 mod account;
+pub mod build;
 pub mod choose;
 pub mod clean;
 pub mod container;
@@ -18,6 +19,7 @@ pub mod install;
 pub mod ledger;
 pub mod local;
 mod local_server;
+pub mod needs;
 mod overlay;
 mod place;
 mod process;
@@ -38,6 +40,9 @@ pub type Boxed<'a, T> = Pin<Box<dyn Future<Output = T> + Send + 'a>>;
 pub trait Provider: Send + Sync {
     /// Which backend this is.
     fn backend(&self) -> Backend;
+
+    /// Major version of the servers, as far as it is known before one runs.
+    fn major(&self) -> Option<u32>;
 
     /// Makes whatever is made once: template, baked image. Safe to call again; cheap when nothing is missing.
     fn prepare(&self) -> Boxed<'_, Result<(), EnvironmentError>>;

@@ -9,6 +9,7 @@ mod claim;
 mod design;
 mod environment;
 mod measurement;
+mod needs;
 mod scalar;
 mod step;
 mod table;
@@ -18,13 +19,14 @@ mod validity;
 pub use claim::{Claim, ClaimSource, Contrast, Group, Metric, Statement};
 pub use design::{Blocks, Design, Factor, Level, Treatment};
 pub use environment::{
-    Backend, Checksums, ConnectionPath, EnvironmentSpec, FreshMethod, InitOptions, Limits, Storage,
-    VersionRange,
+    Backend, Builder, Checksums, ConnectionPath, DEFAULT_BLOCK_SIZE, EnvironmentSpec, FreshMethod,
+    InitOptions, Limits, LocaleProvider, Storage, VersionRange, block_size_words,
 };
 pub use measurement::{
-    EffectiveSetting, Guard, Latency, Measurement, Outcome, Sample, ServerCounters, ServerFacts, Spans,
-    TrialRecord,
+    ClusterFacts, EffectiveSetting, Guard, Latency, Measurement, Outcome, Sample, ServerCounters,
+    ServerFacts, Spans, TrialRecord,
 };
+pub use needs::{Bound, Needs, Relation};
 pub use scalar::Scalar;
 pub use step::{
     Cache, Copy, CopyFormat, CopySource, Decode, Insert, Load, LoadMethod, Read, ReadMethod, SameTransaction,

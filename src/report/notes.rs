@@ -1,6 +1,6 @@
 //! The small print: what the numbers are, and what they must not be taken for.
 
-use crate::compare::{MIN_BLOCKS, Metric, StepSummary, Summary};
+use crate::compare::{MIN_BLOCKS, Metric, StepSummary, Summary, TrialErrors};
 use crate::store::redact;
 
 /// Kinds of errors told below a table.
@@ -9,7 +9,8 @@ const ERRORS_SHOWN: usize = 3;
 /// Sentences below the tables.
 pub(super) fn notes(summary: &Summary, steps: &[&StepSummary], left_out: &[&str]) -> Vec<String> {
     let mut notes = vec![counts(summary)];
-    notes.extend(errors(summary));
+    notes.extend(kinds(&summary.left_out));
+    notes.extend(kinds(&summary.errors));
     if steps.is_empty() {
         notes.push("No step was measured.".to_owned());
         return notes;
@@ -43,12 +44,14 @@ fn counts(summary: &Summary) -> String {
         summary.not_ok.iter().map(|(outcome, count)| format!("{count} {outcome}")).collect::<Vec<_>>();
     let not_ok =
         if not_ok.is_empty() { "all ok".to_owned() } else { format!("not ok: {}", not_ok.join(", ")) };
-    format!("{} in {}; {not_ok}.", plural(summary.trials, "trial"), plural(summary.blocks, "block"))
+    let left_out =
+        if summary.not_run > 0 { format!("{} not run here; ", summary.not_run) } else { String::new() };
+    format!("{} in {}; {left_out}{not_ok}.", plural(summary.trials, "trial"), plural(summary.blocks, "block"))
 }
 
 /// The commonest kinds of errors in words.
-fn errors(summary: &Summary) -> Vec<String> {
-    let mut kinds: Vec<_> = summary.errors.iter().collect();
+fn kinds(errors: &[TrialErrors]) -> Vec<String> {
+    let mut kinds: Vec<_> = errors.iter().collect();
     kinds.sort_by_key(|kind| std::cmp::Reverse(kind.trials));
     let shown = kinds.iter().take(ERRORS_SHOWN).map(|kind| {
         let trials = plural(kind.trials, "trial");
@@ -57,7 +60,7 @@ fn errors(summary: &Summary) -> Vec<String> {
     let mut notes: Vec<String> = shown.collect();
     if kinds.len() > ERRORS_SHOWN {
         notes.push(format!(
-            "{} more kinds of errors: see trial_error in measurements.parquet.",
+            "{} more reasons: see trial_error in measurements.parquet.",
             kinds.len() - ERRORS_SHOWN
         ));
     }

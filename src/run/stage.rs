@@ -3,8 +3,8 @@
 use std::sync::Arc;
 
 use crate::engine::postgres::load::WorkError;
-use crate::engine::postgres::settings::ServerReport;
-use crate::engine::postgres::{Role, Session, counters};
+use crate::engine::postgres::settings::{self, ServerReport};
+use crate::engine::postgres::{Role, Session, cluster, counters};
 use crate::environment::{Instance, Usage};
 use crate::model::{BoundTrial, Guard, Measurement, ServerCounters, Table};
 
@@ -43,8 +43,8 @@ impl<'a> Stage<'a> {
     pub(super) async fn open(instance: &'a Instance, bound: &'a BoundTrial) -> Result<Self, WorkError> {
         let admin = Session::open(&instance.endpoint, Role::Admin).await?;
         let owner = Session::open(&instance.endpoint, Role::Owner).await?;
-        let report =
-            crate::engine::postgres::settings::report(&admin.client, &bound.environment.settings).await?;
+        let requested = cluster::requested(&bound.environment, instance.facts.backend);
+        let report = settings::report(&admin.client, &requested).await?;
         let tables = bound.tables.iter().cloned().map(Arc::new).collect();
         Ok(Self { instance, bound, tables, admin, owner, report })
     }

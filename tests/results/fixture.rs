@@ -219,6 +219,7 @@ fn record(design: &Design, trial: PlannedTrial) -> TrialRecord {
 
 fn server() -> ServerFacts {
     ServerFacts {
+        cluster: None,
         backend: Backend::Local,
         environment: "postgres".to_owned(),
         version_num: 180_001,
