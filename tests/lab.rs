@@ -208,6 +208,20 @@ impl Lab {
         Running { child: Some(command.spawn().unwrap()), begin: Instant::now() }
     }
 
+    /// The same, which may fetch servers.
+    pub(crate) fn start_fetching(&self, server: Server) -> Running {
+        let arguments = Self::run_arguments(server, &[]);
+        let mut command =
+            self.command(&arguments.into_iter().filter(|word| *word != "--offline").collect::<Vec<_>>());
+        command.stdout(Stdio::piped()).stderr(Stdio::piped());
+        Running { child: Some(command.spawn().unwrap()), begin: Instant::now() }
+    }
+
+    /// Folder of what runs keep and leave.
+    pub(crate) fn cache(&self) -> &Path {
+        &self.cache
+    }
+
     /// The newest run.
     pub(crate) fn newest(&self) -> Run {
         self.find().expect("there is a run")
