@@ -45,7 +45,7 @@ fn a_treatment_without_its_needs_is_left_out(server: Server) {
     let said = lab.run(server, &[]).ended_with(0);
     let why = "it needs CPUs >= 100000, here it is";
     assert!(said.stderr.contains(&format!("note: cores=100000: not run here: {why}")), "{}", said.stderr);
-    assert!(said.stdout.contains("4 trials in 2 blocks; 2 not run here; all ok"), "{}", said.stdout);
+    assert!(said.stdout.contains("4 trials in 2 blocks; 2 not run here, the others ok"), "{}", said.stdout);
     assert!(said.stdout.contains(why), "{}", said.stdout);
     let run = lab.newest();
     let expected = [("cores=1", Outcome::Ok), ("cores=100000", Outcome::NotRun)];
@@ -253,5 +253,31 @@ fn counters_have_the_same_names_on_every_major_and_no_query_fails() {
         // Connections that come too early end with FATAL; a failed query with ERROR.
         let wrong = ["ERROR:", "PANIC:"].iter().any(|level| text.contains(level));
         assert!(!wrong, "{text}");
+    }
+}
+
+/// ICU is not in every build; the provider of PostgreSQL itself is, from 17.
+#[test]
+fn locale_providers_are_a_factor_and_a_server_without_icu_is_told() {
+    let lab = Lab::new();
+    lab.write("local/newer.yaml", "environment: newer\nengine: postgres\nversions: \"15-18\"\nbuilder: pip\n");
+    let lines = "environment: newer\ndesign: {factors: {provider: [builtin, icu]}, blocks: 1}\n\
+                 needs: {version: '>= 17'}\nserver: {initdb: {locale_provider: '{{ provider }}', \
+                 builtin_locale: C.UTF-8, icu_locale: de}}";
+    lab.experiment(&experiment(lines));
+    let said = lab.start_fetching(Server::Local).end().ended_with(0);
+    for record in lab.newest().records() {
+        let icu = record.treatment == "provider=icu";
+        if record.outcome == Outcome::NotRun {
+            let told = record.error.unwrap_or_default();
+            let fetched = if icu && told.contains("without ICU") { "ICU" } else { "a server of pip" };
+            eprintln!("NOT TESTED without {fetched}: {told}");
+            assert!(said.stderr.contains("not run here"), "{}", said.stderr);
+            continue;
+        }
+        assert_eq!(record.outcome, Outcome::Ok, "{:?}", record.error);
+        let cluster = record.server.unwrap().cluster.unwrap();
+        let locale = (cluster.locale_provider.as_str(), cluster.locale.as_str());
+        assert_eq!(locale, if icu { ("icu", "de") } else { ("builtin", "C.UTF-8") });
     }
 }

