@@ -124,6 +124,11 @@ impl Lab {
         Self { cache: lab.folder.path().join("c"), ..lab }
     }
 
+    /// With a cache for servers that are fetched: in that of all tests they would be taken for the others' servers.
+    pub(crate) fn with_fetched_servers() -> Self {
+        Self::with(shared_cache().with_file_name("cache-of-fetched-servers"))
+    }
+
     fn with(cache: PathBuf) -> Self {
         // In the usual place for temporary files, where paths are short enough for sockets.
         let folder = tempfile::Builder::new().prefix("lab").tempdir().unwrap();

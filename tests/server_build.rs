@@ -45,14 +45,24 @@ fn pretended_source(lab: &Lab, server: &Binaries) -> PathBuf {
 #[tokio::test(flavor = "multi_thread")]
 async fn a_build_is_tried_out_found_and_not_made_twice() {
     let lab = Lab::bare();
-    let Some(system) = servers(lab.cache()).await.into_iter().next() else { panic!("no server on this machine") };
+    let Some(system) = servers(lab.cache()).await.into_iter().next() else {
+        panic!("no server on this machine")
+    };
     let source = pretended_source(&lab, &system).display().to_string();
     let words = ["env", "build", "--block-size", "8kB", "--source", &source];
     let said = lab.loadlab(&words).ended_with(0);
-    assert!(said.stderr.contains("configuring PostgreSQL") && said.stderr.contains("trying it out"), "{}", said.stderr);
+    assert!(
+        said.stderr.contains("configuring PostgreSQL") && said.stderr.contains("trying it out"),
+        "{}",
+        said.stderr
+    );
     assert!(said.stdout.contains("(built by loadlab)"), "{}", said.stdout);
     let again = lab.loadlab(&words).ended_with(0);
-    assert!(again.stderr.contains("is there already") && !again.stderr.contains("configuring"), "{}", again.stderr);
+    assert!(
+        again.stderr.contains("is there already") && !again.stderr.contains("configuring"),
+        "{}",
+        again.stderr
+    );
     let list = lab.loadlab(&["env", "list"]).ended_with(0).stdout;
     assert!(list.contains("(built by loadlab)"), "{list}");
     assert!(servers(lab.cache()).await.iter().any(|server| server.builder == Builder::Loadlab));
@@ -75,7 +85,9 @@ fn mistakes_of_the_command_line_are_told_before_anything_is_made() {
         let said = lab.loadlab(&["env", "build", "--block-size", size]).ended_with(2);
         said.complained(&["--block-size"]);
     }
-    lab.loadlab(&["env", "install", "17", "--from", "apt"]).ended_with(2).complained(&["none of archive, npm, pip"]);
+    lab.loadlab(&["env", "install", "17", "--from", "apt"])
+        .ended_with(2)
+        .complained(&["none of archive, npm, pip"]);
     let missing = ["env", "build", "--block-size", "4kB", "--source", "nowhere"];
     lab.loadlab(&missing).ended_with(3).complained(&["nowhere: No such file", "--source"]);
     lab.write("empty/README", "");
@@ -100,15 +112,31 @@ fn over_sizes(sizes: &[&str], more: &str) -> String {
 fn a_container_refuses_another_block_size_with_the_remedy() {
     let lab = Lab::bare();
     lab.experiment(&over_sizes(&["16kB"], ""));
-    let said = lab.loadlab(&["run", "experiment.yaml", "--environments", "container", "--on", "container", "--offline"]);
+    let said = lab.loadlab(&[
+        "run",
+        "experiment.yaml",
+        "--environments",
+        "container",
+        "--on",
+        "container",
+        "--offline",
+    ]);
     if Server::Container.is_here() {
-        said.ended_with(3).complained(&["asks for blocks of 16kB", "env build --block-size 16kB", "--on local"]);
+        said.ended_with(3).complained(&[
+            "asks for blocks of 16kB",
+            "env build --block-size 16kB",
+            "--on local",
+        ]);
     }
     let said = lab.run(Server::Local, &[]).ended_with(3);
     said.complained(&["with blocks of 16kB on this machine", "env build --block-size 16kB"]);
     lab.experiment(&over_sizes(&["8kB", "16kB"], "needs: {block_sizes: ['{{ block_size }}']}"));
     let said = lab.run(Server::Local, &[]).ended_with(0);
-    assert!(said.stderr.contains("block_size=16kB: not run here: it needs a server with blocks of 16kB"), "{}", said.stderr);
+    assert!(
+        said.stderr.contains("block_size=16kB: not run here: it needs a server with blocks of 16kB"),
+        "{}",
+        said.stderr
+    );
 }
 
 /// Own builds in the cache of whoever runs the tests.

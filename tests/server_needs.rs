@@ -49,7 +49,8 @@ fn a_treatment_without_its_needs_is_left_out(server: Server) {
     assert!(said.stdout.contains(why), "{}", said.stdout);
     let run = lab.newest();
     let expected = [("cores=1", Outcome::Ok), ("cores=100000", Outcome::NotRun)];
-    let expected: Vec<_> = expected.iter().flat_map(|pair| [pair, pair]).map(|(t, o)| ((*t).to_owned(), *o)).collect();
+    let expected: Vec<_> =
+        expected.iter().flat_map(|pair| [pair, pair]).map(|(t, o)| ((*t).to_owned(), *o)).collect();
     assert_eq!(outcomes(&run), expected);
     let not_run = texts(&run, "trial_outcome").iter().filter(|o| o.as_deref() == Some("not_run")).count();
     assert_eq!(not_run, 2);
@@ -112,7 +113,9 @@ fn a_server_that_is_missing_stops_the_run_unless_the_needs_name_it() {
 #[test]
 fn a_need_for_a_backend_chooses_it_or_leaves_the_treatment_out() {
     let lab = Lab::new();
-    lab.experiment(&experiment("design: {factors: {where: [local, external]}, blocks: 1}\nneeds: {backend: '{{ where }}'}"));
+    lab.experiment(&experiment(
+        "design: {factors: {where: [local, external]}, blocks: 1}\nneeds: {backend: '{{ where }}'}",
+    ));
     let said = lab.loadlab(&["run", "experiment.yaml", "--environments", "local", "--offline"]).ended_with(0);
     assert!(said.stderr.contains("local server, as asked for"), "{}", said.stderr);
     assert!(said.stderr.contains("it needs backend external"), "{}", said.stderr);
@@ -133,6 +136,11 @@ fn options_of_initdb_are_factors(server: Server) {
         return;
     }
     let lab = Lab::new();
+    // Not every build has ICU; the system's packages do.
+    lab.write(
+        "local/postgres.yaml",
+        "environment: own\nengine: postgres\nversions: \"15-18\"\nbuilder: system\n",
+    );
     lab.experiment(&experiment(INITDB));
     lab.run(server, &[]).ended_with(0);
     let records = lab.newest().records();
@@ -219,13 +227,14 @@ fn logs_of(lab: &Lab, mut running: crate::lab::Running) -> BTreeMap<PathBuf, Str
 
 /// Pinned environments of several majors, as one factor.
 fn over_majors() -> (Lab, &'static str) {
-    let lab = Lab::new();
-    for (server, major) in [Server::Local, Server::Container].into_iter().flat_map(|s| [15, 17, 18].map(|m| (s, m))) {
+    let lab = Lab::with_fetched_servers();
+    for (server, major) in
+        [Server::Local, Server::Container].into_iter().flat_map(|s| [15, 17, 18].map(|m| (s, m)))
+    {
         let text = format!("environment: pinned\nengine: postgres\nversions: {major}\n");
         lab.write(&format!("{}/postgres-{major}.yaml", server.word()), &text);
     }
-    let lines =
-        "environment: [postgres-15, postgres-17, postgres-18]\ndesign: {blocks: 1}\nneeds: {version: '>= 15'}";
+    let lines = "environment: [postgres-15, postgres-17, postgres-18]\ndesign: {blocks: 1}\nneeds: {version: '>= 15'}";
     (lab, lines)
 }
 
@@ -244,7 +253,7 @@ fn counters_have_the_same_names_on_the_majors_of_all_images() {
 fn counters_have_the_same_names_on_every_major_and_no_query_fails() {
     let (lab, lines) = over_majors();
     lab.experiment(&(experiment(lines) + "  - sql: {name: wait, run: SELECT pg_sleep(1)}\n"));
-    // 17 and 18 are fetched into the tests' cache when they are not there.
+    // 17 and 18 are fetched into the cache of these tests when they are not there.
     let logs = logs_of(&lab, lab.start_fetching(Server::Local));
     let ran = same_metrics(&lab.newest());
     assert_eq!(logs.len(), ran);
@@ -259,8 +268,11 @@ fn counters_have_the_same_names_on_every_major_and_no_query_fails() {
 /// ICU is not in every build; the provider of PostgreSQL itself is, from 17.
 #[test]
 fn locale_providers_are_a_factor_and_a_server_without_icu_is_told() {
-    let lab = Lab::new();
-    lab.write("local/newer.yaml", "environment: newer\nengine: postgres\nversions: \"15-18\"\nbuilder: pip\n");
+    let lab = Lab::with_fetched_servers();
+    lab.write(
+        "local/newer.yaml",
+        "environment: newer\nengine: postgres\nversions: \"15-18\"\nbuilder: pip\n",
+    );
     let lines = "environment: newer\ndesign: {factors: {provider: [builtin, icu]}, blocks: 1}\n\
                  needs: {version: '>= 17'}\nserver: {initdb: {locale_provider: '{{ provider }}', \
                  builtin_locale: C.UTF-8, icu_locale: de}}";

@@ -7,6 +7,7 @@ mod failure;
 mod interrupt;
 mod options;
 mod plan;
+mod ready;
 mod report;
 mod resume;
 mod run;

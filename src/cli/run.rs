@@ -12,15 +12,15 @@ use tokio::sync::watch;
 use super::failure::{Exit, Failure};
 use super::interrupt;
 use super::options::{self, ServerOptions, SpecOptions};
-use super::plan::{LeftOut, Totals};
+use super::ready::prepare_all;
 use super::resume::{reopen, resumed};
 use super::servers::Servers;
 use super::stopping::Stopping;
-use super::{plan, print, say};
+use super::{print, say};
 use crate::environment::choose::{Choice, On};
 use crate::environment::clean::clean;
 use crate::environment::container::ContainerEngine;
-use crate::environment::doctor::{cache_folder, free_space};
+use crate::environment::doctor::cache_folder;
 use crate::environment::ledger::Ledger;
 use crate::environment::reaper::Reaper;
 use crate::model::{Outcome, PlannedTrial, TrialRecord};
@@ -238,20 +238,6 @@ impl<'a> Session<'a> {
     }
 }
 
-/// Refuses a run that would fill the disk: a full disk ends servers in ways that look like results.
-fn room(cache: &std::path::Path, needed: u64) -> Result<(), Failure> {
-    match free_space(cache) {
-        Some(free) if free < needed => Err(Failure::environment(format!(
-            "error: the largest trial needs about {} of disk, {} are free in {}\n  what to do: free some space, name a \
-             folder on another disk in LOADLAB_CACHE, or load fewer rows (--set tables.<name>.rows=...)",
-            report::bytes(needed),
-            report::bytes(free),
-            cache.display()
-        ))),
-        _ => Ok(()),
-    }
-}
-
 fn exit(tally: Tally, path: &str) -> Exit {
     if tally.cancelled {
         say(&format!("ended early; complete it with --resume (the run is {path})"));
@@ -269,26 +255,6 @@ fn exit(tally: Tally, path: &str) -> Exit {
         return Exit::TrialsFailed;
     }
     Exit::Done
-}
-
-/// Every environment of the plan gets its server, template and image before the first trial. Says which treatments
-/// this machine cannot run although everything else can go on.
-async fn prepare_all(spec: &Spec, plan: &Plan, servers: &mut Servers) -> Result<Totals, Failure> {
-    let totals = plan::totals(spec, plan, Some(servers)).await?;
-    room(servers.cache(), totals.disk)?;
-    let mut left_out = LeftOut::default();
-    // Above this, treatments of one experiment do not bring further environments but by chance;
-    // those are prepared when they come.
-    for index in 0..plan.treatments().min(4_096) {
-        let bound = spec.bind(&plan.treatment(index))?;
-        if let Err(why) = servers.of(&bound).await? {
-            left_out.add(spec.design.label(&plan.treatment(index)), why);
-        }
-    }
-    for line in left_out.lines() {
-        say(&format!("note: {line}"));
-    }
-    Ok(totals)
 }
 
 async fn prepare(spec: &Spec, servers: &mut Servers, trial: &PlannedTrial) -> Result<Prepared, Failure> {

@@ -14,7 +14,7 @@ use std::time::Duration;
 use tokio::sync::{Mutex, OnceCell};
 
 use super::account::{Account, OnParentDeath, spawn};
-use super::discover::{Binaries, Wanted, discover};
+use super::discover::{Binaries, discover};
 use super::files::{failed, file_system};
 use super::fresh::Way;
 use super::install::install;
@@ -22,6 +22,7 @@ use super::ledger::Ledger;
 use super::local_server::LocalServer;
 use super::place::{Place, SOCKET_PORT};
 use super::template::{Maker, Template};
+use super::wanted::Wanted;
 use super::{Boxed, EnvironmentError, Instance, InstanceFacts, Launch, Provider, fresh, overlay};
 use crate::engine::postgres::{Endpoint, Exchange, Secret};
 use crate::model::{Backend, ConnectionPath, EnvironmentSpec, FreshMethod, InitOptions, Scalar};

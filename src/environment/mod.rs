@@ -26,6 +26,7 @@ mod process;
 pub mod reaper;
 mod shared_memory;
 mod template;
+mod wanted;
 
 use std::future::Future;
 use std::pin::Pin;

@@ -189,9 +189,10 @@ async fn finish(command: Command, what: &str) -> Result<(), EnvironmentError> {
     if words.contains("ICU is not supported") {
         return Err(EnvironmentError::Unavailable {
             reason: "this server was built without ICU, which `locale_provider: icu` needs".to_owned(),
-            remedy: "use the system's package or another builder (`loadlab env list` shows what there is), or a \
+            remedy:
+                "use the system's package or another builder (`loadlab env list` shows what there is), or a \
                      container"
-                .to_owned(),
+                    .to_owned(),
         });
     }
     Err(EnvironmentError::NotReady { reason: format!("{what} failed ({}):\n{words}", output.status) })

@@ -43,8 +43,7 @@ fn counts(summary: &Summary) -> String {
     let not_ok =
         summary.not_ok.iter().map(|(outcome, count)| format!("{count} {outcome}")).collect::<Vec<_>>();
     let good = if summary.not_run > 0 { "the others ok" } else { "all ok" };
-    let not_ok =
-        if not_ok.is_empty() { good.to_owned() } else { format!("not ok: {}", not_ok.join(", ")) };
+    let not_ok = if not_ok.is_empty() { good.to_owned() } else { format!("not ok: {}", not_ok.join(", ")) };
     let left_out =
         if summary.not_run > 0 { format!("{} not run here, ", summary.not_run) } else { String::new() };
     format!("{} in {}; {left_out}{not_ok}.", plural(summary.trials, "trial"), plural(summary.blocks, "block"))

@@ -5,8 +5,8 @@ use std::path::Path;
 use indexmap::IndexMap;
 use jiff::Timestamp;
 use loadlab::model::{
-    Backend, Blocks, Design, EffectiveSetting, Factor, Guard, Latency, Level, Measurement, Outcome,
-    PlannedTrial, Sample, Scalar, ServerCounters, ServerFacts, Spans, Treatment, TrialRecord,
+    Backend, Blocks, ClusterFacts, Design, EffectiveSetting, Factor, Guard, Latency, Level, Measurement,
+    Outcome, PlannedTrial, Sample, Scalar, ServerCounters, ServerFacts, Spans, Treatment, TrialRecord,
 };
 use loadlab::store::{
     EnvironmentChoice, HostFacts, OptionsUsed, RunFolder, RunManifest, SCHEMA_VERSION, SpecRecord,
@@ -219,7 +219,14 @@ fn record(design: &Design, trial: PlannedTrial) -> TrialRecord {
 
 fn server() -> ServerFacts {
     ServerFacts {
-        cluster: None,
+        cluster: Some(ClusterFacts {
+            block_size: 8192,
+            wal_segment_size: 16 << 20,
+            data_checksums: true,
+            encoding: "UTF8".to_owned(),
+            locale_provider: "libc".to_owned(),
+            locale: "C".to_owned(),
+        }),
         backend: Backend::Local,
         environment: "postgres".to_owned(),
         version_num: 180_001,
