@@ -6,6 +6,7 @@ use std::path::PathBuf;
 use clap::Args;
 use jiff::Timestamp;
 
+use super::commands;
 use super::failure::{Exit, Failure};
 use super::options::SpecOptions;
 use super::print;
@@ -62,12 +63,21 @@ pub(super) async fn plan(arguments: &PlanArguments) -> Result<Exit, Failure> {
     let plan = Plan::new(&spec.design).map_err(|error| Failure::wrong(format!("error: {error}")))?;
     let totals = totals(&spec, &plan, None).await?;
     let left_out = left_out(&spec, &plan, arguments.on).await?;
+    let commands = commands::of_plan(&spec, &plan)?;
     if arguments.format == "json" {
-        print_json(&spec, &plan, &totals, &left_out, arguments.all);
+        let mut json = json(&spec, &plan, &totals, arguments.all);
+        json["commands"] = commands.into();
+        json["not_run"] = left_out.json();
+        print(&format!("{}\n", serde_json::to_string_pretty(&json).expect("values are plain data")));
         return Ok(Exit::Done);
     }
     print(&head(&spec, &plan, &totals, &checked.to_string()));
-    print(&left_out.lines().iter().map(|line| format!("needs       {line}\n")).collect::<String>());
+    for line in left_out.lines() {
+        print(&format!("needs       {line}\n"));
+    }
+    for command in commands {
+        print(&format!("command     {command} (needs --allow-commands)\n"));
+    }
     list(&spec, &plan, if arguments.all { usize::MAX } else { LISTED });
     Ok(Exit::Done)
 }
@@ -120,6 +130,12 @@ pub(super) struct LeftOut {
 impl LeftOut {
     pub(super) fn add(&mut self, treatment: String, why: String) {
         self.treatments.push((treatment, why));
+    }
+
+    fn json(&self) -> serde_json::Value {
+        let one =
+            |(treatment, why): &(String, String)| serde_json::json!({"treatment": treatment, "why": why});
+        self.treatments.iter().map(one).collect()
     }
 
     /// A line for each reason, with the treatments it is about.
@@ -228,10 +244,7 @@ fn list(spec: &Spec, plan: &Plan, most: usize) {
     }
 }
 
-fn print_json(spec: &Spec, plan: &Plan, totals: &Totals, left_out: &LeftOut, all: bool) {
-    let not_run =
-        |(treatment, why): &(String, String)| serde_json::json!({"treatment": treatment, "why": why});
-    let not_run: Vec<_> = left_out.treatments.iter().map(not_run).collect();
+fn json(spec: &Spec, plan: &Plan, totals: &Totals, all: bool) -> serde_json::Value {
     let trial = |trial: PlannedTrial| {
         serde_json::json!({
             "trial": trial.number, "block": trial.block, "position": trial.position,
@@ -239,12 +252,10 @@ fn print_json(spec: &Spec, plan: &Plan, totals: &Totals, left_out: &LeftOut, all
         })
     };
     let trials: Vec<_> = plan.iter().take(if all { usize::MAX } else { LISTED }).map(trial).collect();
-    let json = serde_json::json!({
+    serde_json::json!({
         "experiment": spec.name, "smoke": spec.smoke, "question": spec.question, "hash": spec.hash,
         "treatments": plan.treatments(), "trials": plan.trials(), "blocks": spec.design.blocks,
         "seed": spec.design.seed, "order_digest": plan.order_digest(), "environments": totals.environments,
         "rows": totals.rows, "disk_bytes": totals.disk, "estimated_seconds": totals.seconds, "order": trials,
-        "not_run": not_run,
-    });
-    print(&format!("{}\n", serde_json::to_string_pretty(&json).expect("values are plain data")));
+    })
 }

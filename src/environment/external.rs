@@ -183,6 +183,19 @@ impl Running for RunningSchema {
         })
     }
 
+    fn data_directory(&self) -> Option<PathBuf> {
+        None
+    }
+
+    fn restart(&self) -> Boxed<'_, Result<Endpoint, EnvironmentError>> {
+        Box::pin(async {
+            Err(EnvironmentError::Unavailable {
+                reason: "a server that already runs is not restarted: others may use it".to_owned(),
+                remedy: "use the local or the container backend".to_owned(),
+            })
+        })
+    }
+
     fn stop(self: Box<Self>) -> Boxed<'static, Result<(), EnvironmentError>> {
         Box::pin(async move {
             drop_schema(&self.url, &self.schema).await?;

@@ -18,17 +18,20 @@ mod fresh;
 pub mod install;
 pub mod ledger;
 pub mod local;
+mod local_command;
 mod local_server;
 pub mod needs;
 mod overlay;
+pub mod page_cache;
 mod place;
-mod process;
+pub mod process;
 pub mod reaper;
 mod shared_memory;
 mod template;
 mod wanted;
 
 use std::future::Future;
+use std::path::PathBuf;
 use std::pin::Pin;
 
 use crate::engine::postgres::{Endpoint, Exchange};
@@ -101,6 +104,10 @@ pub struct Usage {
     pub read_bytes: Option<u64>,
     /// Bytes written to the block layer.
     pub written_bytes: Option<u64>,
+    /// Times its cgroup was held back by a CPU quota.
+    pub throttled_periods: Option<u64>,
+    /// Processes the kernel killed for want of memory.
+    pub memory_kills: Option<u64>,
 }
 
 /// The provider's side of a running server.
@@ -110,6 +117,13 @@ pub trait Running: Send + Sync {
 
     /// Why the server is in trouble, if the provider can tell: OOM kill, exit code, last log lines.
     fn diagnose(&self) -> Boxed<'_, Option<String>>;
+
+    /// Its data directory as this process reaches it while the server runs; `None` where it does not.
+    fn data_directory(&self) -> Option<PathBuf>;
+
+    /// Stops the server cleanly, which writes out everything it holds, and starts it again on the same data.
+    /// Returns where it is reached now, when it answers.
+    fn restart(&self) -> Boxed<'_, Result<Endpoint, EnvironmentError>>;
 
     /// Stops the server (immediately, nothing is kept) and removes everything it left.
     fn stop(self: Box<Self>) -> Boxed<'static, Result<(), EnvironmentError>>;

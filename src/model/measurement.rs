@@ -6,7 +6,7 @@
 use jiff::Timestamp;
 use serde::{Deserialize, Serialize};
 
-use super::{Backend, PlannedTrial, Scalar};
+use super::{Backend, PlannedTrial, Scalar, Unit};
 
 /// Everything one trial left behind, failed or not.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
@@ -90,6 +90,22 @@ pub enum Guard {
     RowsWrong,
     /// The content checksum is not the generator's.
     ChecksumWrong,
+    /// A thread of the client was busy all the time, or the server waited for the client: the number is the client's.
+    ClientBound,
+    /// The server's cgroup was held back by its CPU quota.
+    Throttled,
+    /// The kernel killed a process of the server for want of memory.
+    OutOfMemoryKill,
+    /// The machine swapped.
+    Swapped,
+    /// A hypervisor gave the machine's CPU time to others.
+    CpuStolen,
+    /// Wall clock and monotonic clock moved apart.
+    ClockDisagrees,
+    /// A read was to begin without anything in the caches, but did not, or it cannot be known.
+    CacheNotCold,
+    /// A read was to begin with everything in a cache, but did not.
+    CacheNotWarm,
 }
 
 impl Guard {
@@ -103,6 +119,14 @@ impl Guard {
             Self::CheckpointInWindow => "checkpoint_in_window",
             Self::RowsWrong => "rows_wrong",
             Self::ChecksumWrong => "checksum_wrong",
+            Self::ClientBound => "client_bound",
+            Self::Throttled => "throttled",
+            Self::OutOfMemoryKill => "out_of_memory_kill",
+            Self::Swapped => "swapped",
+            Self::CpuStolen => "cpu_stolen",
+            Self::ClockDisagrees => "clock_disagrees",
+            Self::CacheNotCold => "cache_not_cold",
+            Self::CacheNotWarm => "cache_not_warm",
         }
     }
 }
@@ -177,7 +201,7 @@ pub struct Measurement {
     pub step_index: u32,
     /// Name of the step.
     pub step: String,
-    /// `create`, `index`, `sql`, `load`, `read`.
+    /// `create`, `index`, `sql`, `load`, `read`, `command`.
     pub kind: String,
     /// `insert`, `copy`, `select`, `copy_out`; empty for other kinds.
     pub method: String,
@@ -205,9 +229,12 @@ pub struct Measurement {
     pub checksum_expected: Option<String>,
     /// Content checksum of the table or of the decoded values (hex).
     pub checksum: Option<String>,
+    /// Why the content was not compared with the generator, where it could not be.
+    #[serde(default)]
+    pub content_unverified: Option<String>,
     /// Bytes of row data that went over the connection or lay in the file.
     pub payload_bytes: Option<u64>,
-    /// CPU time of this process, all threads, within `spans.seconds`.
+    /// CPU time of this process, all threads, within `spans.seconds`; of a client program and what it waited for.
     pub client_cpu_seconds: Option<f64>,
     /// Highest resident memory of this process during the step.
     pub client_peak_memory_bytes: Option<u64>,
@@ -217,6 +244,120 @@ pub struct Measurement {
     pub batch_latency: Option<Latency>,
     /// Time per COMMIT, seconds.
     pub commit_latency: Option<Latency>,
+    /// Numbers found in what a client program printed, in the order of the file.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub captures: Vec<Captured>,
+    /// Where in the run's folder a client program's output is kept, without `.stdout` and `.stderr`.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub output: Option<String>,
+    /// Time per batch from its intended start, seconds; only with a rate.
+    #[serde(default)]
+    pub scheduled_latency: Option<Latency>,
+    /// Rows of a load by duration that were committed outside its window.
+    #[serde(default)]
+    pub outside: Option<Outside>,
+    /// Longest time without an acknowledged row within `spans.seconds`; `None` where batches are too few to know.
+    #[serde(default)]
+    pub longest_gap: Option<f64>,
+    /// Share of `spans.seconds` in which rows came at under a tenth of the median rate; `None` as above.
+    #[serde(default)]
+    pub stalled_share: Option<f64>,
+    /// What else happened on the machine.
+    #[serde(default)]
+    pub pressure: Pressure,
+    /// What a read met (reads).
+    #[serde(default)]
+    pub read: Option<ReadState>,
+    /// What a scan by the server did (reads of method `scan`).
+    #[serde(default)]
+    pub scan: Option<Scanned>,
+}
+
+/// A number found in what a client program printed.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct Captured {
+    /// Name; the metric is `<step>.<name>`.
+    pub name: String,
+    /// Unit, as declared.
+    pub unit: Unit,
+    /// As printed; finite.
+    pub value: f64,
+}
+
+/// What a load by duration did outside its window.
+#[derive(Debug, Clone, Copy, PartialEq, Default, Serialize, Deserialize)]
+pub struct Outside {
+    /// Length of the warm-up, seconds.
+    pub warm_up: f64,
+    /// Rows whose COMMIT was acknowledged before the window opened.
+    pub rows_warm_up: u64,
+    /// Rows whose COMMIT was acknowledged after it closed: those of the last transactions.
+    pub rows_after: u64,
+}
+
+/// What else happened on the machine during a step's window.
+#[derive(Debug, Clone, Copy, PartialEq, Default, Serialize, Deserialize)]
+pub struct Pressure {
+    /// Share of the time that the client's busiest thread was on a CPU, 0 to 1.
+    pub busiest_client_thread_share: Option<f64>,
+    /// Share of looks at the server's working sessions that found one waiting for its client, 0 to 1.
+    pub client_wait_share: Option<f64>,
+    /// Share of the machine's CPU time that a hypervisor gave to others, 0 to 1.
+    pub stolen_share: Option<f64>,
+    /// Bytes swapped in and out by the whole machine.
+    pub swapped_bytes: Option<u64>,
+    /// Times the server's cgroup was held back by its CPU quota.
+    pub throttled_periods: Option<u64>,
+    /// Processes of the server that the kernel killed for want of memory.
+    pub memory_kills: Option<u64>,
+    /// How far wall clock and monotonic clock moved apart, seconds.
+    pub clock_disagreement_seconds: Option<f64>,
+}
+
+/// What a read met just before its clock started.
+#[derive(Debug, Clone, PartialEq, Default, Serialize, Deserialize)]
+pub struct ReadState {
+    /// Share of the bytes of the table's files in the operating system's page cache.
+    pub cached_share: Option<f64>,
+    /// Share of the table's pages in shared buffers.
+    pub buffered_share: Option<f64>,
+    /// Share of the table's pages that the visibility map says are all-visible.
+    pub all_visible_share: Option<f64>,
+    /// Share of the table's pages that the visibility map says are all-frozen.
+    pub all_frozen_share: Option<f64>,
+    /// Why the caches are not as asked for, or are not known.
+    pub cache_note: Option<String>,
+    /// Settings that loadlab gave to the sessions of the read, `name=value`.
+    pub session_settings: Vec<String>,
+}
+
+/// Pages of a scan, as its plan counts them.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
+pub struct Scanned {
+    /// Pages found in shared buffers.
+    pub pages_hit: u64,
+    /// Pages read into shared buffers.
+    pub pages_read: u64,
+    /// Clean pages changed, such as by hint bits.
+    pub pages_dirtied: u64,
+    /// Pages that the scan itself had to write to make room.
+    pub pages_written: u64,
+    /// Bytes of WAL that the scan wrote.
+    pub wal_bytes: u64,
+}
+
+impl Scanned {
+    /// Both together.
+    #[must_use]
+    pub fn plus(self, other: Self) -> Self {
+        Self {
+            pages_hit: self.pages_hit + other.pages_hit,
+            pages_read: self.pages_read + other.pages_read,
+            pages_dirtied: self.pages_dirtied + other.pages_dirtied,
+            pages_written: self.pages_written + other.pages_written,
+            wal_bytes: self.wal_bytes + other.wal_bytes,
+        }
+    }
 }
 
 /// Spans on the monotonic clock, in seconds. Set-up (connect, prepare) lies outside `seconds`.
@@ -300,4 +441,29 @@ pub struct Sample {
     pub elapsed_seconds: f64,
     /// Rows this client has moved so far.
     pub rows: u64,
+    /// Before or inside the measured window.
+    #[serde(default)]
+    pub phase: Phase,
+}
+
+/// Where in a step a sample was taken.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Phase {
+    /// Before the measured window of a load by duration.
+    WarmUp,
+    /// Inside the window; all of a step that has none.
+    #[default]
+    Measure,
+}
+
+impl Phase {
+    /// Name in results.
+    #[must_use]
+    pub fn name(self) -> &'static str {
+        match self {
+            Self::WarmUp => "warm_up",
+            Self::Measure => "measure",
+        }
+    }
 }

@@ -6,9 +6,11 @@
 //! the earlier shapes.
 
 mod claim;
+mod computable;
 mod design;
 mod environment;
 mod measurement;
+mod metric;
 mod needs;
 mod scalar;
 mod step;
@@ -16,21 +18,23 @@ mod table;
 mod trial;
 mod validity;
 
-pub use claim::{Claim, ClaimSource, Contrast, Group, Metric, Statement};
+pub use claim::{Claim, ClaimSource, Contrast, Group, Metric, RawUnit, RawValues, Reading, Statement};
 pub use design::{Blocks, Design, Factor, Level, Treatment};
 pub use environment::{
     Backend, Builder, Checksums, ConnectionPath, DEFAULT_BLOCK_SIZE, EnvironmentSpec, FreshMethod,
     InitOptions, Limits, LocaleProvider, Storage, VersionRange, block_size_words,
 };
 pub use measurement::{
-    ClusterFacts, EffectiveSetting, Guard, Latency, Measurement, Outcome, Sample, ServerCounters,
-    ServerFacts, Spans, TrialRecord,
+    Captured, ClusterFacts, EffectiveSetting, Guard, Latency, Measurement, Outcome, Outside, Phase, Pressure,
+    ReadState, Sample, Scanned, ServerCounters, ServerFacts, Spans, TrialRecord,
 };
+pub use metric::{METRICS, MetricKind, Nature, metric_kind};
 pub use needs::{Bound, Needs, Relation};
 pub use scalar::Scalar;
 pub use step::{
-    Cache, Copy, CopyFormat, CopySource, Decode, Insert, Load, LoadMethod, Read, ReadMethod, SameTransaction,
-    SelectMode, Step, StepKind, TextOrBinary, Until, Verify,
+    By, Cache, Capture, CaptureFrom, Command, Copy, CopyFormat, CopySource, Decode, Generate, Insert, Load,
+    LoadMethod, Procedure, Read, ReadMethod, SameTransaction, SelectMode, State, Step, StepKind, Stream,
+    TextOrBinary, Unit, Unnest, Until, Verify, Window,
 };
 pub use table::{Column, ColumnType, Generator, Persistence, Table, TableCopy, TemplatePart, TextShape};
 pub use trial::{BoundTrial, PlannedTrial};

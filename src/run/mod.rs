@@ -2,20 +2,28 @@
 //! and knows neither Parquet nor terminals.
 
 mod client;
+mod command;
+mod expectations;
+mod guards;
+mod machine;
+mod pulse;
 mod sampler;
 mod stage;
 mod step;
 mod trial;
+mod waits;
 
-use std::collections::HashMap;
+use std::path::PathBuf;
 use std::sync::Arc;
 
 use tokio::sync::watch;
 
-use crate::data::{Content, DataError, TableGenerator};
-use crate::engine::postgres::encode::{content_of, expected_content};
+use expectations::Expectations;
+pub use pulse::Pulse;
+
 use crate::environment::Provider;
-use crate::model::{BoundTrial, Outcome, PlannedTrial, Scalar, Table, TrialRecord};
+use crate::environment::ledger::Ledger;
+use crate::model::{BoundTrial, Outcome, PlannedTrial, Scalar, TrialRecord};
 
 /// What happened. A finished trial must be stored before the closure returns.
 pub enum Event<'a> {
@@ -28,6 +36,15 @@ pub enum Event<'a> {
         /// Label of its treatment.
         label: &'a str,
     },
+    /// What a client program of the trial printed; comes before the trial's end.
+    Output {
+        /// Where it belongs in the run's folder: `Measurement::output` with `.stdout` or `.stderr`.
+        name: &'a str,
+        /// The text, without the trial's password.
+        text: &'a str,
+    },
+    /// A load by duration of the trial is at work; told once a second.
+    Working(&'a Pulse),
     /// A trial ended, well or not; its server is gone.
     Finished(&'a TrialRecord),
 }
@@ -42,6 +59,12 @@ pub struct Prepared {
     pub label: String,
     /// Factor names with the level's value.
     pub factors: Vec<(String, Scalar)>,
+    /// Name of the experiment.
+    pub experiment: String,
+    /// Folder of the experiment file, where client programs work.
+    pub folder: PathBuf,
+    /// Where client programs are written down.
+    pub ledger: Arc<Ledger>,
 }
 
 /// How a run ended.
@@ -80,8 +103,26 @@ pub async fn run<E>(
         }
         let prepared = prepare(&trial).await?;
         emit(Event::Started { trial: &trial, attempt, label: &prepared.label })?;
-        let request = trial::TrialRequest { run_id, trial: &trial, attempt, prepared: &prepared };
-        let record = trial::run_trial(request, &mut expectations, cancel.clone()).await;
+        expectations.begin_trial();
+        let (pulse, mut felt) = watch::channel(Pulse::default());
+        let request = trial::TrialRequest { run_id, trial: &trial, attempt, prepared: &prepared, pulse };
+        let mut outputs = Vec::new();
+        let record = {
+            let work = trial::run_trial(request, &mut expectations, &mut outputs, cancel.clone());
+            let mut work = std::pin::pin!(work);
+            loop {
+                tokio::select! {
+                    record = &mut work => break record,
+                    Ok(()) = felt.changed() => {
+                        let pulse = felt.borrow_and_update().clone();
+                        emit(Event::Working(&pulse))?;
+                    }
+                }
+            }
+        };
+        for (name, text) in outputs {
+            emit(Event::Output { name: &name, text: &text })?;
+        }
         emit(Event::Finished(&record))?;
         match record.outcome {
             Outcome::Ok => tally.ok += 1,
@@ -91,40 +132,4 @@ pub async fn run<E>(
         }
     }
     Ok(tally)
-}
-
-/// What the generator says tables hold, computed once per distinct table of a run.
-#[derive(Default)]
-struct Expectations(HashMap<String, Vec<Content>>);
-
-impl Expectations {
-    /// Content of each copy of a table.
-    fn of(&mut self, table: &Table) -> Result<Vec<Content>, DataError> {
-        self.get(table, "all", || (0..table.copies.len()).map(|copy| expected_content(table, copy)).collect())
-    }
-
-    /// Content of some columns of all rows, in the order they are read.
-    fn of_columns(&mut self, table: &Table, columns: &[String]) -> Result<Content, DataError> {
-        let contents = self.get(table, &format!("{columns:?}"), || {
-            let generator = Arc::new(TableGenerator::select(table, columns)?);
-            Ok(vec![content_of(&generator, 0..table.rows)])
-        })?;
-        Ok(contents[0])
-    }
-
-    fn get(
-        &mut self,
-        table: &Table,
-        what: &str,
-        make: impl FnOnce() -> Result<Vec<Content>, DataError>,
-    ) -> Result<Vec<Content>, DataError> {
-        let copies = table.copies.len();
-        let key = format!("{:?} {} {} {copies} {what}", table.columns, table.rows, table.seed);
-        if let Some(contents) = self.0.get(&key) {
-            return Ok(contents.clone());
-        }
-        let contents = make()?;
-        self.0.insert(key, contents.clone());
-        Ok(contents)
-    }
 }

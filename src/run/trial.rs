@@ -7,7 +7,7 @@ use tokio::sync::watch;
 
 use super::stage::Stage;
 use super::step::{Taken, run_step, verify_table};
-use super::{Expectations, Prepared};
+use super::{Expectations, Prepared, Pulse};
 use crate::engine::postgres::load::WorkError;
 use crate::engine::postgres::{Role, Session, SessionError};
 use crate::environment::{EnvironmentError, Instance, Launch, Provider};
@@ -25,12 +25,14 @@ pub(super) struct TrialRequest<'a> {
     pub(super) trial: &'a PlannedTrial,
     pub(super) attempt: u32,
     pub(super) prepared: &'a Prepared,
+    pub(super) pulse: watch::Sender<Pulse>,
 }
 
 /// Runs the trial. Never fails: whatever goes wrong is in the record.
 pub(super) async fn run_trial(
     request: TrialRequest<'_>,
     expectations: &mut Expectations,
+    outputs: &mut Vec<(String, String)>,
     mut cancel: watch::Receiver<bool>,
 ) -> TrialRecord {
     let start = Instant::now();
@@ -54,10 +56,10 @@ pub(super) async fn run_trial(
             record.outcome = Outcome::EnvironmentFault;
             record.error = Some(error.to_string());
         }
-        Ok(instance) => {
+        Ok(mut instance) => {
             record.server_start_seconds = Some(start.elapsed().as_secs_f64());
             let cancelled = tokio::select! {
-                () = play(&request, &instance, expectations, &mut record) => false,
+                () = play(&request, &mut instance, expectations, outputs, &mut record) => false,
                 () = cancellation(&mut cancel) => true,
             };
             if cancelled {
@@ -125,13 +127,14 @@ async fn remove(instance: Instance, record: &mut TrialRecord) {
 /// Everything between the server's first answer and its removal.
 async fn play(
     request: &TrialRequest<'_>,
-    instance: &Instance,
+    instance: &mut Instance,
     expectations: &mut Expectations,
+    outputs: &mut Vec<(String, String)>,
     record: &mut TrialRecord,
 ) {
     let bound = &request.prepared.bound;
-    let opened = tokio::time::timeout(ANSWER_DEADLINE, Stage::open(instance, bound)).await;
-    let stage = match opened.unwrap_or_else(|_| Err(no_answer("opening the first sessions").into())) {
+    let opened = tokio::time::timeout(ANSWER_DEADLINE, Stage::open(instance, request)).await;
+    let mut stage = match opened.unwrap_or_else(|_| Err(no_answer("opening the first sessions").into())) {
         Ok(stage) => stage,
         Err(error) => return failed(instance, &error, record).await,
     };
@@ -141,15 +144,16 @@ async fn play(
     for (index, step) in bound.steps.iter().enumerate() {
         let index = u32::try_from(index).expect("there are few steps");
         let mut taken = Taken::of(step, index, &stage.tables);
-        let work = run_step(&stage, step, expectations, &mut taken);
+        let work = run_step(&mut stage, step, expectations, &mut taken);
         let ended = tokio::time::timeout(step.timeout, work).await;
-        let go_on = conclude_step(instance, ended, step.timeout, &mut taken, record).await;
+        let go_on = conclude_step(stage.instance, ended, step.timeout, &mut taken, record).await;
         later.extend(taken.verify_later.map(|table| Later {
             place: record.measurements.len(),
             table,
             timeout: step.timeout,
         }));
         record.samples.append(&mut taken.samples);
+        outputs.append(&mut taken.outputs());
         record.measurements.push(taken.measurement);
         if !go_on {
             break;

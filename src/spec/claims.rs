@@ -2,16 +2,22 @@
 
 use indexmap::IndexMap;
 
-use crate::model::{Claim, ClaimSource, Contrast, Design, Group, Metric, Statement, Treatment};
+use crate::model::{
+    Claim, ClaimSource, Contrast, Design, Group, METRICS, Metric, RawValues, Reading, Statement, Treatment,
+    metric_kind,
+};
 use crate::spec::design::{group, treatments};
-use crate::spec::diagnostic::Diagnostics;
+use crate::spec::diagnostic::{Diagnostics, Severity};
+use crate::spec::experiment::Spec;
 use crate::spec::suggest::{did_you_mean, one_of};
 use crate::spec::tree::Node;
-use crate::spec::wire::claim::{ClaimFile, ContrastFile, SourceFile};
+use crate::spec::wire::claim::{ClaimFile, ContrastFile, RawFile, ReadingWord, SourceFile};
 use crate::spec::wire::scalar::Single;
 
 /// Largest difference that counts as none, without a word about it.
 const DEFAULT_MARGIN: f64 = 0.05;
+/// How far a corrected number may be from what its printed values give: room for rounding to two digits.
+const RAW_TOLERANCE: f64 = 0.02;
 /// Beyond so many treatments it is not looked up whether one exists that a claim asks for.
 const MAX_SEARCHED: usize = 100_000;
 
@@ -27,6 +33,56 @@ pub struct ClaimBinder<'a> {
     pub steps: Option<&'a [String]>,
 }
 
+/// Treatments that are bound at most to find the steps that claims name.
+const MAX_BOUND_FOR_CLAIMS: usize = 256;
+
+impl Spec {
+    /// The steps that claims may name: those of the first treatment, and of others while one that a claim names
+    /// is missing (`when` leaves steps out). `None` when the first cannot be bound.
+    pub(super) fn known_steps(&self, claims: &[ClaimFile], found: &mut Diagnostics) -> Option<Vec<String>> {
+        let named: Vec<&str> = claims.iter().flat_map(ClaimFile::step_names).collect();
+        let mut all = treatments(&self.design).take(MAX_BOUND_FOR_CLAIMS);
+        let mut known = self.step_names(&all.next()?, found)?;
+        for treatment in all {
+            if named.iter().all(|name| known.iter().any(|step| step == name)) {
+                break;
+            }
+            known.extend(self.step_names(&treatment, &mut Diagnostics::default()).unwrap_or_default());
+        }
+        let mut seen = std::collections::HashSet::new();
+        known.retain(|step| seen.insert(step.clone()));
+        Some(known)
+    }
+
+    fn step_names(&self, treatment: &Treatment, found: &mut Diagnostics) -> Option<Vec<String>> {
+        let bound = self.bind_into(treatment, found)?;
+        Some(bound.trial.steps.into_iter().map(|step| step.name).collect())
+    }
+
+    /// The claims, checked against the whole design. Where the command line took their treatments away
+    /// they are left out: without an error, because the file is right.
+    pub(super) fn claims(
+        &self,
+        (files, indexes): (&[ClaimFile], &[usize]),
+        sources: &IndexMap<String, SourceFile>,
+        steps: Option<&[String]>,
+        whole: &Design,
+        changed: bool,
+        found: &mut Diagnostics,
+    ) -> Vec<Claim> {
+        let bind = |design: &Design, found: &mut Diagnostics| {
+            ClaimBinder { tree: &self.tree, design, sources, steps }.bind(files, indexes, found)
+        };
+        let mut problems = Diagnostics::default();
+        let claims = bind(whole, &mut problems);
+        if changed {
+            problems.items.iter_mut().for_each(|item| item.severity = Severity::Warning);
+        }
+        found.extend(problems);
+        if *whole == self.design { claims } else { bind(&self.design, &mut Diagnostics::default()) }
+    }
+}
+
 impl ClaimBinder<'_> {
     /// All claims; `indexes` are their places in the file's list.
     pub fn bind(&self, files: &[ClaimFile], indexes: &[usize], found: &mut Diagnostics) -> Vec<Claim> {
@@ -39,6 +95,7 @@ impl ClaimBinder<'_> {
                 );
             }
             let source = self.source(file, &path, found);
+            self.raw_fits(file, &path, found);
             let statement = self.statement(file, &path, found);
             let metric = self.metric(file, &path, found);
             if let (Some(source), Some(statement), Ok(metric)) = (source, statement, metric) {
@@ -50,8 +107,10 @@ impl ClaimBinder<'_> {
                     metric,
                     statement,
                     published: file.published,
-                    corrected: file.corrected,
+                    reading: file.reading.map_or(Reading::AsPublished, Reading::from),
+                    raw: file.raw.as_ref().map(raw),
                     needs: file.needs.iter().map(|(name, value)| (name.clone(), value.0.clone())).collect(),
+                    confounds: file.confounds.clone(),
                 });
             }
         }
@@ -88,34 +147,67 @@ impl ClaimBinder<'_> {
             }
         };
         let path = format!("{path}.{key}");
-        let Some((step, name)) = text.split_once('.') else {
+        let Some((_, name)) = text.rsplit_once('.') else {
             let problem = self.tree.problem(&path, format!("`{text}` does not say of which step"));
             found.push(problem.expected("`<step>.<number>`, such as `insert.rows_per_second`"));
             return Err(());
         };
-        if let Some(steps) = self.steps.filter(|steps| !steps.iter().any(|known| known == step)) {
-            let names = || steps.iter().map(String::as_str);
-            let problem = self.tree.problem(&path, format!("there is no step `{step}`"));
-            found.push(problem.expected(one_of(names())).maybe_hint(did_you_mean(step, names())));
+        let steps: Vec<String> = file.step_names().map(str::to_owned).collect();
+        let unknown = steps.iter().filter(|step| !self.step(step, &path, found)).count();
+        let named = self.number(name, steps.len(), key == "counter", &path, found);
+        if unknown > 0 || !named {
             return Err(());
         }
-        Ok(Some(Metric { step: step.to_owned(), name: name.to_owned(), counter: key == "counter" }))
+        Ok(Some(Metric { steps, name: name.to_owned(), counter: key == "counter" }))
+    }
+
+    fn step(&self, step: &str, path: &str, found: &mut Diagnostics) -> bool {
+        let Some(steps) = self.steps.filter(|steps| !steps.iter().any(|known| known == step)) else {
+            return true;
+        };
+        let names = || steps.iter().map(String::as_str);
+        let problem = self.tree.problem(path, format!("there is no step `{step}`"));
+        found.push(problem.expected(one_of(names())).maybe_hint(did_you_mean(step, names())));
+        false
+    }
+
+    /// Whether a step gives a number of this name, and it may be used like this.
+    fn number(&self, name: &str, steps: usize, counter: bool, path: &str, found: &mut Diagnostics) -> bool {
+        let names = || METRICS.iter().map(|metric| metric.name);
+        let Some(metric) = metric_kind(name) else {
+            let problem = self.tree.problem(path, format!("a step gives no number `{name}`"));
+            found.push(problem.expected(one_of(names())).maybe_hint(did_you_mean(name, names())));
+            return false;
+        };
+        if counter && !metric.counter() {
+            let problem =
+                self.tree.problem(path, format!("`{name}` is no counter: it depends on the machine"));
+            found.push(problem.hint("write `metric:` instead of `counter:`"));
+            return false;
+        }
+        if steps > 1 && !metric.additive() {
+            let problem = self.tree.problem(path, format!("`{name}` of several steps cannot be added"));
+            let additive = METRICS.iter().filter(|metric| metric.additive()).map(|metric| metric.name);
+            found.push(problem.expected(one_of(additive)));
+            return false;
+        }
+        true
     }
 
     fn statement(&self, file: &ClaimFile, path: &str, found: &mut Diagnostics) -> Option<Statement> {
-        match (&file.ratio, &file.no_difference, &file.order, &file.not_comparable) {
-            (Some(ratio), None, None, None) => {
+        match (&file.ratio, &file.no_difference, &file.order, &file.absolute, &file.not_comparable) {
+            (Some(ratio), None, None, None, None) => {
                 if file.published.is_none() {
                     found.push(self.tree.problem(path, "a ratio needs the `published` number"));
                 }
                 self.contrast(ratio, &format!("{path}.ratio"), found).map(Statement::Ratio)
             }
-            (None, Some(contrast), None, None) => {
+            (None, Some(contrast), None, None, None) => {
                 let margin = contrast.margin.map_or(DEFAULT_MARGIN, |share| share.0);
                 let contrast = self.contrast(contrast, &format!("{path}.no_difference"), found)?;
                 Some(Statement::NoDifference { contrast, margin })
             }
-            (None, None, Some(groups), None) => {
+            (None, None, Some(groups), None, None) => {
                 let path = format!("{path}.order");
                 let groups = groups
                     .iter()
@@ -123,11 +215,45 @@ impl ClaimBinder<'_> {
                     .map(|(index, map)| self.group(map, &IndexMap::new(), &format!("{path}.{index}"), found));
                 groups.collect::<Vec<_>>().into_iter().collect::<Option<_>>().map(Statement::Order)
             }
-            (None, None, None, Some(reason)) => Some(Statement::NotComparable(reason.clone())),
+            (None, None, None, Some(group), None) => {
+                if file.published.is_none() || file.raw.is_none() {
+                    let problem = self.tree.problem(path, "an absolute value needs a number and its unit");
+                    found.push(problem.expected("`published` and `raw: {unit, of}`"));
+                }
+                self.group(group, &IndexMap::new(), &format!("{path}.absolute"), found)
+                    .map(Statement::Absolute)
+            }
+            (None, None, None, None, Some(reason)) => Some(Statement::NotComparable(reason.clone())),
             _ => {
                 let problem = self.tree.problem(path, "a claim says exactly one thing");
-                found.push(problem.expected("one of `ratio`, `no_difference`, `order` or `not_comparable`"));
+                found
+                    .push(problem.expected(
+                        "one of `ratio`, `no_difference`, `order`, `absolute` or `not_comparable`",
+                    ));
                 None
+            }
+        }
+    }
+
+    /// The printed values must be possible, and give the number that is claimed in the corrected reading.
+    fn raw_fits(&self, file: &ClaimFile, path: &str, found: &mut Diagnostics) {
+        let Some(values) = &file.raw else { return };
+        let path = format!("{path}.raw");
+        let possible = |value: &f64| value.is_finite() && *value > 0.0;
+        if values.of.is_empty() || !values.of.iter().chain(&values.to).all(possible) {
+            let problem = self.tree.problem(&path, "published values are numbers above 0");
+            found.push(problem.expected("`{unit: s, of: [7.03, 6.94], to: [7.50, 7.41]}`"));
+            return;
+        }
+        let of_rates = file.metric.as_deref().is_some_and(|metric| metric.ends_with("per_second"));
+        let claimed = file.ratio.as_ref().and(file.published);
+        if let (Some(claimed), Some(ratio)) = (claimed, raw(values).ratio(of_rates)) {
+            let corrected = file.reading == Some(ReadingWord::AsCorrected);
+            if corrected && (ratio / claimed - 1.0).abs() > RAW_TOLERANCE {
+                let message = format!("the printed values give {ratio:.3}, not {claimed}");
+                found.push(self.tree.problem(&path, message).hint(
+                    "`of` and `to` may have changed places, or `published` is the source's own sum: then the reading is `as-published`",
+                ));
             }
         }
     }
@@ -165,4 +291,8 @@ impl ClaimBinder<'_> {
         }
         Some(Group { levels })
     }
+}
+
+fn raw(file: &RawFile) -> RawValues {
+    RawValues { unit: file.unit.into(), of: file.of.clone(), to: file.to.clone(), rounding: file.rounding }
 }

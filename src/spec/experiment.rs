@@ -1,18 +1,16 @@
 //! A loaded experiment, and the way from a treatment to a bound trial.
 
 use std::collections::BTreeMap;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex, PoisonError};
 
-use indexmap::IndexMap;
 use sha2::{Digest, Sha256};
 
 use crate::model::{BoundTrial, Claim, Design, Scalar, Treatment};
 use crate::plan::smoke_trial;
 use crate::spec::bind::bind;
-use crate::spec::claims::ClaimBinder;
 use crate::spec::design::treatments;
-use crate::spec::diagnostic::{Diagnostic, Diagnostics, Severity};
+use crate::spec::diagnostic::{Diagnostic, Diagnostics};
 use crate::spec::files::Files;
 use crate::spec::lint::warnings;
 use crate::spec::needs::needs;
@@ -23,7 +21,6 @@ use crate::spec::steps::StepBinder;
 use crate::spec::tables::TableBinder;
 use crate::spec::template::{Names, Templates, to_dynamic};
 use crate::spec::tree::{Node, Source, Value};
-use crate::spec::wire::claim::{ClaimFile, SourceFile};
 use crate::spec::wire::experiment::TrialFile;
 use crate::spec::wire::scalar::OneOrMany;
 
@@ -98,6 +95,12 @@ impl Spec {
         }
     }
 
+    /// Folder of the experiment file; what steps and tables name is relative to it.
+    #[must_use]
+    pub fn folder(&self) -> &Path {
+        self.file.parent().filter(|folder| !folder.as_os_str().is_empty()).unwrap_or(Path::new("."))
+    }
+
     pub(super) fn bind_into(&self, treatment: &Treatment, found: &mut Diagnostics) -> Option<Bound> {
         let mut names = names_of(&self.design, treatment);
         let environment_name = self.environment_name(&mut names, found);
@@ -122,7 +125,8 @@ impl Spec {
             .iter()
             .map(|(key, _)| key.text.as_str())
             .collect();
-        let binder = StepBinder { tree: &tree, tables: &tables, table_names: &table_names };
+        let binder =
+            StepBinder { tree: &tree, tables: &tables, table_names: &table_names, folder: self.folder() };
         let steps = binder.bind(&file.steps, &step_indexes, found);
         let environment_name = environment_name?;
         let environment = self.environment_file(&environment_name, found)?;
@@ -170,36 +174,6 @@ impl Spec {
                 None
             }
         }
-    }
-
-    /// Names of the steps of the first treatment; `None` when it cannot be bound.
-    pub(super) fn first_steps(&self, found: &mut Diagnostics) -> Option<Vec<String>> {
-        let first = treatments(&self.design).next()?;
-        let bound = self.bind_into(&first, found)?;
-        Some(bound.trial.steps.into_iter().map(|step| step.name).collect())
-    }
-
-    /// The claims, checked against the whole design. Where the command line took their treatments away
-    /// they are left out: without an error, because the file is right.
-    pub(super) fn claims(
-        &self,
-        (files, indexes): (&[ClaimFile], &[usize]),
-        sources: &IndexMap<String, SourceFile>,
-        steps: Option<&[String]>,
-        whole: &Design,
-        changed: bool,
-        found: &mut Diagnostics,
-    ) -> Vec<Claim> {
-        let bind = |design: &Design, found: &mut Diagnostics| {
-            ClaimBinder { tree: &self.tree, design, sources, steps }.bind(files, indexes, found)
-        };
-        let mut problems = Diagnostics::default();
-        let claims = bind(whole, &mut problems);
-        if changed {
-            problems.items.iter_mut().for_each(|item| item.severity = Severity::Warning);
-        }
-        found.extend(problems);
-        if *whole == self.design { claims } else { bind(&self.design, &mut Diagnostics::default()) }
     }
 
     /// Factors of the file that could not be understood: templates that use them are not to blame.

@@ -106,6 +106,16 @@ pub async fn settle_statistics(admin: &Client, version_num: i32) -> Result<(), S
     Ok(())
 }
 
+/// Of the sessions that load and read: how many wait for their client now, and how many there are.
+/// (`ClientRead` and `ClientWrite`: the table of wait events in the server's documentation, chapter on monitoring.)
+pub async fn waiting_for_client(admin: &Client) -> Result<(u64, u64), SessionError> {
+    let sql = "SELECT count(*) FILTER (WHERE wait_event_type = 'Client'), count(*) FROM pg_stat_activity
+               WHERE application_name = $1 AND datname = current_database()";
+    let row = admin.query_one(sql, &[&WORKER]).await?;
+    let number = |index| u64::try_from(row.get::<_, i64>(index)).unwrap_or(0);
+    Ok((number(0), number(1)))
+}
+
 /// Bytes of a group of tables with their partitions: (tables with free space and visibility maps, indexes, TOAST).
 pub async fn sizes(admin: &Client, tables: &[String]) -> Result<(u64, u64, u64), SessionError> {
     let sql = "SELECT coalesce(sum(pg_table_size(c.oid)), 0)::int8, coalesce(sum(pg_indexes_size(c.oid)), 0)::int8, \

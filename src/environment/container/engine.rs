@@ -12,7 +12,7 @@ use bollard::models::{
 use bollard::query_parameters::{
     CommitContainerOptionsBuilder, CreateImageOptionsBuilder, InspectContainerOptions,
     KillContainerOptionsBuilder, LogsOptionsBuilder, RemoveContainerOptionsBuilder,
-    RemoveVolumeOptionsBuilder, StatsOptionsBuilder, WaitContainerOptions,
+    RemoveVolumeOptionsBuilder, StartContainerOptions, StatsOptionsBuilder, WaitContainerOptions,
 };
 use futures_util::StreamExt;
 
@@ -141,6 +141,13 @@ impl ContainerEngine {
         timed(CALL_DEADLINE, self.docker.kill_container(name, Some(options)))
             .await
             .map_err(failed(format!("container {name}: sending {signal}")))
+    }
+
+    /// Starts a container that has ended.
+    pub(super) async fn start_again(&self, name: &str) -> Result<(), EnvironmentError> {
+        timed(CALL_DEADLINE, self.docker.start_container(name, None::<StartContainerOptions>))
+            .await
+            .map_err(failed(format!("container {name}: starting again")))
     }
 
     /// Waits until a container has ended and gives its exit code.

@@ -11,6 +11,7 @@ mod folders;
 mod image;
 mod labels;
 mod provider;
+mod reach;
 mod request;
 mod running;
 mod usage;

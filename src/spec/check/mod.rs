@@ -4,8 +4,10 @@
 //! experiment file. Types and generators of columns are checked where they are bound.
 
 mod catalogue;
+mod duration;
 mod finding;
 mod load;
+mod load_in_server;
 mod read;
 mod settings;
 mod steps;

@@ -5,7 +5,7 @@
 use std::collections::HashMap;
 
 use super::finding::Finding;
-use crate::model::{BoundTrial, DEFAULT_BLOCK_SIZE, Table};
+use crate::model::{BoundTrial, Column, ColumnType, DEFAULT_BLOCK_SIZE, Generator, Table};
 use crate::plan::{row_bytes, smallest_row_bytes, text_row_bytes};
 use crate::spec::ddl::MAX_COLUMNS;
 
@@ -22,6 +22,7 @@ pub(super) fn check(trial: &BoundTrial) -> Vec<Finding> {
     let page = trial.environment.block_size.unwrap_or(DEFAULT_BLOCK_SIZE);
     for table in &trial.tables {
         findings.extend([columns(table), rows(table), row_size(table, page)].into_iter().flatten());
+        findings.extend(table.columns.iter().filter_map(|column| float_source(table, column)));
     }
     findings.extend(names(trial));
     findings
@@ -39,6 +40,26 @@ fn columns(table: &Table) -> Option<Finding> {
     (count > MAX_COLUMNS).then(|| {
         let message = format!("table `{}` has {count} columns", table.name);
         Finding::new(pointer, message).expected(format!("at most {MAX_COLUMNS}, PostgreSQL's limit"))
+    })
+}
+
+/// Bytes of floats need a column to take the numbers from.
+fn float_source(table: &Table, column: &Column) -> Option<Finding> {
+    let Generator::FloatsOf(source) = &column.generator else { return None };
+    let pointer = format!("tables.{}.values.{}.floats_of", table.name, column.name);
+    let expected = "a column of type float4[] or float8[] of the same table";
+    let Some(found) = table.columns.iter().find(|other| other.name == *source) else {
+        let message = format!("table `{}` has no column `{source}`", table.name);
+        return Some(Finding::new(pointer, message).expected(expected));
+    };
+    if table.numbers_in(&column.name).is_none() || found.kind == ColumnType::Bytea {
+        let message = format!("column `{source}` of type {} holds no floats", found.sql_type);
+        return Some(Finding::new(pointer, message).expected(expected));
+    }
+    (column.not_null && (found.nulls > 0.0)).then(|| {
+        let message =
+            format!("column `{}` is NOT NULL, but `{source}` has NULLs to take numbers from", column.name);
+        Finding::new(pointer, message).hint("take `nulls` out there, or NOT NULL here")
     })
 }
 

@@ -1,48 +1,10 @@
-//! The steps of a trial.
+//! Load steps: how rows get into a table.
 
-use std::time::Duration;
+use std::collections::BTreeMap;
 
 use serde::{Deserialize, Serialize};
 
-/// One thing a trial does, measured.
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
-pub struct Step {
-    /// Unique in the trial; the name metrics are asked by (`insert.rows_per_second`).
-    pub name: String,
-    /// Longest time the step may take before the trial is ended as timed out.
-    pub timeout: Duration,
-    /// What is done.
-    pub kind: StepKind,
-}
-
-/// What a step does. `table` fields are indexes into the trial's tables.
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
-#[serde(rename_all = "snake_case")]
-pub enum StepKind {
-    /// Runs a table's DDL, with or without its indexes.
-    Create {
-        /// Index of the table.
-        table: usize,
-        /// Whether the index statements are run as well.
-        with_indexes: bool,
-    },
-    /// Runs a table's index statements.
-    Index {
-        /// Index of the table.
-        table: usize,
-    },
-    /// Runs SQL as the owner of the trial's database.
-    Sql {
-        /// Statements, split; each runs on its own unless `transaction`.
-        statements: Vec<String>,
-        /// All in one transaction.
-        transaction: bool,
-    },
-    /// Loads generated rows.
-    Load(Load),
-    /// Reads rows.
-    Read(Read),
-}
+use super::Window;
 
 /// A load step.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
@@ -57,6 +19,12 @@ pub struct Load {
     pub until: Until,
     /// When rows and checksum are verified.
     pub verify: Verify,
+    /// The load ends by the clock; `None`: with the last row.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub duration: Option<Window>,
+    /// Rows per second that all clients together begin to send, at least 1; `None`: each batch follows the last.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub rate: Option<u64>,
 }
 
 /// How rows are loaded.
@@ -67,6 +35,61 @@ pub enum LoadMethod {
     Insert(Insert),
     /// COPY.
     Copy(Copy),
+    /// INSERT ... SELECT * FROM unnest of bound arrays.
+    Unnest(Unnest),
+    /// INSERT ... SELECT ... FROM `generate_series`: the server makes the rows.
+    Generate(Generate),
+    /// A loop in PL/pgSQL, one INSERT per row.
+    Procedure(Procedure),
+}
+
+impl LoadMethod {
+    /// Why the content of the table cannot be compared with the generator, when the experiment's own SQL makes it;
+    /// the number of rows always can.
+    #[must_use]
+    pub fn content_is_its_own(&self) -> Option<&'static str> {
+        let (expressions, body) = match self {
+            Self::Insert(_) | Self::Copy(_) | Self::Unnest(_) => return None,
+            Self::Generate(generate) => (&generate.expressions, false),
+            Self::Procedure(procedure) => (&procedure.expressions, procedure.body.is_some()),
+        };
+        match (body, expressions.is_empty()) {
+            (true, _) => Some("a `body` of the experiment makes the rows; only their number is verified"),
+            (_, false) => {
+                Some("`expressions` of the experiment make values; only the number of rows is verified")
+            }
+            _ => None,
+        }
+    }
+}
+
+/// Knobs of unnest.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Unnest {
+    /// Rows of one statement: elements of each bound array.
+    pub rows_per_batch: u64,
+    /// Rows per transaction, looked at after each batch; `None`: one transaction per client.
+    pub rows_per_commit: Option<u64>,
+}
+
+/// Knobs of generating on the server.
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Generate {
+    /// Rows per statement and transaction; `None`: one for each client.
+    pub rows_per_commit: Option<u64>,
+    /// SQL of the variable `row` by column, instead of the column's generator.
+    pub expressions: BTreeMap<String, String>,
+}
+
+/// Knobs of the loop in the server.
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Procedure {
+    /// Rows per transaction; `None`: one transaction for each client.
+    pub rows_per_commit: Option<u64>,
+    /// SQL of the variable `row` by column, instead of the column's generator.
+    pub expressions: BTreeMap<String, String>,
+    /// PL/pgSQL statements instead of the loop; may use `first_row` and `last_row`.
+    pub body: Option<String>,
 }
 
 /// Knobs of INSERT.
@@ -167,84 +190,4 @@ pub enum Verify {
     Now,
     /// After the last step: a later read wants the table as it was loaded.
     End,
-}
-
-/// A read step.
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
-pub struct Read {
-    /// Index of the table.
-    pub table: usize,
-    /// Column names, in the order asked for; never empty.
-    pub columns: Vec<String>,
-    /// How rows travel.
-    pub method: ReadMethod,
-    /// What the client does with them.
-    pub decode: Decode,
-    /// Parallel connections; each reads one contiguous share of the table's pages.
-    pub clients: u32,
-    /// State of the caches before the read.
-    pub cache: Cache,
-}
-
-/// How rows are read.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(rename_all = "snake_case")]
-pub enum ReadMethod {
-    /// SELECT.
-    Select {
-        /// How much is held at once.
-        mode: SelectMode,
-        /// Wire format of the values.
-        format: TextOrBinary,
-    },
-    /// COPY (SELECT ...) TO STDOUT.
-    CopyOut {
-        /// Format of the rows.
-        format: CopyFormat,
-    },
-}
-
-/// How much of a SELECT's result the client holds at once.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(rename_all = "snake_case")]
-pub enum SelectMode {
-    /// All rows before the first is looked at (a driver with autocommit).
-    All,
-    /// Row by row as they arrive.
-    Streamed,
-    /// A portal, this many rows per round trip.
-    Portal {
-        /// Rows per round trip, at least 1.
-        fetch_size: u32,
-    },
-}
-
-/// Wire format of SELECT: binary (extended protocol) or text (simple query).
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(rename_all = "lowercase")]
-pub enum TextOrBinary {
-    /// Simple query.
-    Text,
-    /// Extended protocol.
-    Binary,
-}
-
-/// What the client does with values it reads.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(rename_all = "lowercase")]
-pub enum Decode {
-    /// Rows and bytes are counted.
-    None,
-    /// Every value is decoded and folded into a checksum that is stored and verified.
-    Values,
-}
-
-/// State of the caches before a read.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(rename_all = "kebab-case")]
-pub enum Cache {
-    /// As the steps before left them.
-    AsIs,
-    /// One discarded full scan first.
-    Warm,
 }
