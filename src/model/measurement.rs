@@ -55,6 +55,8 @@ pub enum Outcome {
     EnvironmentFault,
     /// Ended by the user.
     Cancelled,
+    /// Left out: this machine does not have what the experiment says it needs.
+    NotRun,
 }
 
 impl Outcome {
@@ -67,6 +69,7 @@ impl Outcome {
             Self::TimedOut => "timed_out",
             Self::EnvironmentFault => "environment_fault",
             Self::Cancelled => "cancelled",
+            Self::NotRun => "not_run",
         }
     }
 }
@@ -152,6 +155,26 @@ pub struct ServerFacts {
     pub client_cpuset: Option<String>,
     /// False when `fsync`, `full_page_writes` or `synchronous_commit` is off, or the storage is memory.
     pub durable: bool,
+    /// What was fixed when the server was compiled and its cluster made, as the server itself says it.
+    #[serde(default)]
+    pub cluster: Option<ClusterFacts>,
+}
+
+/// Properties of a cluster that no setting can change.
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct ClusterFacts {
+    /// Bytes of a block.
+    pub block_size: u32,
+    /// Bytes of a WAL segment.
+    pub wal_segment_size: u64,
+    /// Whether pages carry checksums.
+    pub data_checksums: bool,
+    /// Encoding of the trial's database.
+    pub encoding: String,
+    /// `libc`, `icu` or `builtin`, of the trial's database.
+    pub locale_provider: String,
+    /// The locale that text is compared by: the provider's.
+    pub locale: String,
 }
 
 /// One server setting of a trial.

@@ -11,6 +11,7 @@ mod design;
 mod environment;
 mod measurement;
 mod metric;
+mod needs;
 mod read_state;
 mod scalar;
 mod step;
@@ -21,14 +22,15 @@ mod validity;
 pub use claim::{Claim, ClaimSource, Contrast, Group, Metric, RawUnit, RawValues, Reading, Statement};
 pub use design::{Blocks, Design, Factor, Level, Treatment};
 pub use environment::{
-    Backend, Checksums, ConnectionPath, EnvironmentSpec, FreshMethod, InitOptions, Limits, Storage,
-    VersionRange,
+    Backend, Builder, Checksums, ConnectionPath, DEFAULT_BLOCK_SIZE, EnvironmentSpec, FreshMethod,
+    InitOptions, Limits, LocaleProvider, Storage, VersionRange, block_size_words,
 };
 pub use measurement::{
-    Captured, EffectiveSetting, Guard, Latency, Measurement, Outcome, Outside, Phase, Pressure, Sample,
-    ServerCounters, ServerFacts, Spans, TrialRecord,
+    Captured, ClusterFacts, EffectiveSetting, Guard, Latency, Measurement, Outcome, Outside, Phase, Pressure,
+    Sample, ServerCounters, ServerFacts, Spans, TrialRecord,
 };
 pub use metric::{METRICS, MetricKind, Nature, metric_kind};
+pub use needs::{Bound, Needs, Relation};
 pub use read_state::{ReadState, Scanned};
 pub use scalar::Scalar;
 pub use step::{

@@ -12,8 +12,8 @@ use super::step::Dumped;
 use super::trial::TrialRequest;
 use super::waits::Waits;
 use crate::engine::postgres::load::WorkError;
-use crate::engine::postgres::settings::ServerReport;
-use crate::engine::postgres::{Role, Session, counters};
+use crate::engine::postgres::settings::{self, ServerReport};
+use crate::engine::postgres::{Role, Session, cluster, counters};
 use crate::environment::ledger::PrivatePath;
 use crate::environment::{EnvironmentError, Instance, Usage};
 use crate::model::{Backend, BoundTrial, Guard, Measurement, Pressure, ServerCounters, StepKind, Table};
@@ -78,8 +78,8 @@ impl<'a> Stage<'a> {
         let bound: &BoundTrial = &request.prepared.bound;
         let admin = Session::open(&instance.endpoint, Role::Admin).await?;
         let owner = Session::open(&instance.endpoint, Role::Owner).await?;
-        let report =
-            crate::engine::postgres::settings::report(&admin.client, &bound.environment.settings).await?;
+        let requested = cluster::requested(&bound.environment, instance.facts.backend);
+        let report = settings::report(&admin.client, &requested).await?;
         if instance.facts.backend != Backend::External {
             counters::allow_checkpoints(&admin.client, report.version_num).await?;
         }
@@ -104,8 +104,8 @@ impl<'a> Stage<'a> {
         };
         self.admin = Session::open(&self.instance.endpoint, Role::Admin).await?;
         self.owner = Session::open(&self.instance.endpoint, Role::Owner).await?;
-        let asked = &self.bound.environment.settings;
-        let report = crate::engine::postgres::settings::report(&self.admin.client, asked).await?;
+        let asked = cluster::requested(&self.bound.environment, self.instance.facts.backend);
+        let report = settings::report(&self.admin.client, &asked).await?;
         self.report.postmaster_start = report.postmaster_start;
         Ok(Ok(report.settings.iter().all(|setting| setting.in_force)))
     }
