@@ -11,6 +11,7 @@ mod design;
 mod environment;
 mod measurement;
 mod metric;
+mod sample;
 mod scalar;
 mod step;
 mod table;
@@ -24,10 +25,11 @@ pub use environment::{
     VersionRange,
 };
 pub use measurement::{
-    EffectiveSetting, Guard, Latency, Measurement, Outcome, Outside, Phase, Pressure, ReadState, Sample,
-    Scanned, ServerCounters, ServerFacts, Spans, TrialRecord,
+    EffectiveSetting, Guard, Latency, Measurement, Outcome, Pressure, ReadState, Scanned, ServerCounters,
+    ServerFacts, Spans, TrialRecord,
 };
 pub use metric::{METRICS, MetricKind, Nature, metric_kind};
+pub use sample::{Outside, Phase, Sample};
 pub use scalar::Scalar;
 pub use step::{
     By, Cache, Copy, CopyFormat, CopySource, Decode, Generate, Insert, Load, LoadMethod, Procedure, Read,
