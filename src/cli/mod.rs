@@ -2,6 +2,7 @@
 
 mod check;
 mod clean;
+mod commands;
 mod env;
 mod failure;
 mod interrupt;
@@ -12,6 +13,7 @@ mod resume;
 mod run;
 mod schema;
 mod servers;
+mod space;
 mod stopping;
 
 use std::path::PathBuf;

@@ -4,6 +4,7 @@ use std::path::PathBuf;
 
 use clap::Args;
 
+use super::commands;
 use super::failure::{Exit, Failure};
 use super::options::SpecOptions;
 use super::print;
@@ -50,11 +51,15 @@ pub(super) fn plan(arguments: &PlanArguments) -> Result<Exit, Failure> {
     let checked = spec.check_all()?;
     let plan = Plan::new(&spec.design).map_err(|error| Failure::wrong(format!("error: {error}")))?;
     let totals = totals(&spec, &plan)?;
+    let commands = commands::of_plan(&spec, &plan)?;
     if arguments.format == "json" {
-        print_json(&spec, &plan, &totals, arguments.all);
+        print_json(&spec, &plan, &totals, &commands, arguments.all);
         return Ok(Exit::Done);
     }
     print(&head(&spec, &plan, &totals, &checked.to_string()));
+    for command in commands {
+        print(&format!("command     {command} (needs --allow-commands)\n"));
+    }
     list(&spec, &plan, if arguments.all { usize::MAX } else { LISTED });
     Ok(Exit::Done)
 }
@@ -146,7 +151,7 @@ fn list(spec: &Spec, plan: &Plan, most: usize) {
     }
 }
 
-fn print_json(spec: &Spec, plan: &Plan, totals: &Totals, all: bool) {
+fn print_json(spec: &Spec, plan: &Plan, totals: &Totals, commands: &[String], all: bool) {
     let trial = |trial: PlannedTrial| {
         serde_json::json!({
             "trial": trial.number, "block": trial.block, "position": trial.position,
@@ -158,7 +163,8 @@ fn print_json(spec: &Spec, plan: &Plan, totals: &Totals, all: bool) {
         "experiment": spec.name, "smoke": spec.smoke, "question": spec.question, "hash": spec.hash,
         "treatments": plan.treatments(), "trials": plan.trials(), "blocks": spec.design.blocks,
         "seed": spec.design.seed, "order_digest": plan.order_digest(), "environments": totals.environments,
-        "rows": totals.rows, "disk_bytes": totals.disk, "estimated_seconds": totals.seconds, "order": trials,
+        "rows": totals.rows, "disk_bytes": totals.disk, "estimated_seconds": totals.seconds, "commands": commands,
+        "order": trials,
     });
     print(&format!("{}\n", serde_json::to_string_pretty(&json).expect("values are plain data")));
 }

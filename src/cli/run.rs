@@ -2,24 +2,26 @@
 
 use std::cell::Cell;
 use std::collections::{BTreeSet, HashMap};
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 use std::sync::Arc;
 
 use clap::Args;
 use jiff::Timestamp;
 use tokio::sync::watch;
 
+use super::commands;
 use super::failure::{Exit, Failure};
 use super::interrupt;
 use super::options::{self, ServerOptions, SpecOptions};
 use super::resume::{reopen, resumed};
 use super::servers::Servers;
+use super::space::{room, writable};
 use super::stopping::Stopping;
 use super::{plan, print, say};
 use crate::environment::choose::{Choice, On};
 use crate::environment::clean::clean;
 use crate::environment::container::ContainerEngine;
-use crate::environment::doctor::{cache_folder, free_space};
+use crate::environment::doctor::cache_folder;
 use crate::environment::ledger::Ledger;
 use crate::environment::reaper::Reaper;
 use crate::model::{Outcome, PlannedTrial, TrialRecord};
@@ -27,9 +29,7 @@ use crate::plan::Plan;
 use crate::report::{self, FinishedTrial, PlanSize, Progress, WorkingStep, duration};
 use crate::run::{self, Event, Prepared, Tally};
 use crate::spec::{self, Spec};
-use crate::store::{
-    HostFacts, RunFolder, RunManifest, SCHEMA_VERSION, SpecRecord, ToolVersion, can_write, new_run_id,
-};
+use crate::store::{HostFacts, RunFolder, RunManifest, SCHEMA_VERSION, SpecRecord, ToolVersion, new_run_id};
 
 /// Trials that may be run without being asked for.
 const MANY: u64 = 100_000;
@@ -55,6 +55,9 @@ pub(super) struct RunArguments {
     /// Allow a plan of more than 100,000 trials
     #[arg(long)]
     many: bool,
+    /// Let `command` steps run programs on this machine; `plan` lists them
+    #[arg(long)]
+    allow_commands: bool,
     /// Backends that the first start of a resumed run took, by environment.
     #[arg(skip)]
     pub(super) settled: HashMap<String, On>,
@@ -77,6 +80,7 @@ pub(super) async fn run(mut arguments: RunArguments) -> Result<Exit, Failure> {
             report::count(plan.trials())
         )));
     }
+    commands::refuse_unless(arguments.allow_commands, &commands::of_plan(&spec, &plan)?)?;
     let folder = match resumed {
         Some(path) => Some(reopen(&path, &spec, &plan)?),
         None => None,
@@ -93,19 +97,6 @@ pub(super) async fn run(mut arguments: RunArguments) -> Result<Exit, Failure> {
     session.run(cancel).await
 }
 
-/// Finds out before any server is made whether results can be written; leaves nothing behind.
-fn writable(results: &Path) -> Result<(), Failure> {
-    let there = std::path::absolute(results).unwrap_or_else(|_| results.to_owned());
-    let nearest = there.ancestors().find(|folder| folder.exists()).unwrap_or(Path::new("/"));
-    can_write(nearest).map_err(|error| {
-        Failure::environment(format!(
-            "error: results cannot be written to {}: {}: {error}; name another folder with --results",
-            results.display(),
-            nearest.display()
-        ))
-    })
-}
-
 /// A run with its folder, ledger, reaper and servers.
 struct Session<'a> {
     spec: &'a Spec,
@@ -117,6 +108,7 @@ struct Session<'a> {
     todo: Vec<(PlannedTrial, u32)>,
     estimated_seconds: f64,
     json: bool,
+    allow_commands: bool,
 }
 
 impl<'a> Session<'a> {
@@ -164,7 +156,19 @@ impl<'a> Session<'a> {
         let todo = todo(plan, &mut folder)?;
         let json = arguments.format == "json";
         let estimated_seconds = totals.seconds;
-        Ok(Self { spec, plan, folder, servers, ledger, reaper, todo, estimated_seconds, json })
+        let allow_commands = arguments.allow_commands;
+        Ok(Self {
+            spec,
+            plan,
+            folder,
+            servers,
+            ledger,
+            reaper,
+            todo,
+            estimated_seconds,
+            json,
+            allow_commands,
+        })
     }
 
     async fn run(mut self, cancel: watch::Receiver<bool>) -> Result<Exit, Failure> {
@@ -211,11 +215,12 @@ impl<'a> Session<'a> {
         let mut stopping = Stopping::new(&self.spec.design, self.plan.treatments(), self.folder.records()?);
         let stop = Cell::new(stopping.enough().is_some());
         let (spec, servers, folder) = (self.spec, &mut self.servers, &mut self.folder);
+        let (ledger, allowed) = (Arc::clone(&self.ledger), self.allow_commands);
         let todo = std::mem::take(&mut self.todo);
         let tally = run::run(
             &run_id,
             todo.into_iter().take_while(|_| !stop.get()),
-            async |trial: &PlannedTrial| prepare(spec, servers, trial).await,
+            async |trial: &PlannedTrial| prepare(spec, servers, &ledger, allowed, trial).await,
             |event| {
                 store(folder, &mut progress, &event)?;
                 if let Event::Finished(record) = event {
@@ -233,20 +238,6 @@ impl<'a> Session<'a> {
         .await;
         progress.finish();
         tally
-    }
-}
-
-/// Refuses a run that would fill the disk: a full disk ends servers in ways that look like results.
-fn room(cache: &std::path::Path, needed: u64) -> Result<(), Failure> {
-    match free_space(cache) {
-        Some(free) if free < needed => Err(Failure::environment(format!(
-            "error: the largest trial needs about {} of disk, {} are free in {}\n  what to do: free some space, name a \
-             folder on another disk in LOADLAB_CACHE, or load fewer rows (--set tables.<name>.rows=...)",
-            report::bytes(needed),
-            report::bytes(free),
-            cache.display()
-        ))),
-        _ => Ok(()),
     }
 }
 
@@ -277,12 +268,22 @@ async fn prepare_all(spec: &Spec, plan: &Plan, servers: &mut Servers) -> Result<
     Ok(())
 }
 
-async fn prepare(spec: &Spec, servers: &mut Servers, trial: &PlannedTrial) -> Result<Prepared, Failure> {
+async fn prepare(
+    spec: &Spec,
+    servers: &mut Servers,
+    ledger: &Arc<Ledger>,
+    commands_allowed: bool,
+    trial: &PlannedTrial,
+) -> Result<Prepared, Failure> {
     let bound = spec.bind(&trial.treatment)?;
+    commands::refuse_unless(commands_allowed, &commands::of_trial(&bound))?;
     let provider = servers.of(&bound.environment).await?;
     let factors = spec.design.describe(&trial.treatment).into_iter();
     Ok(Prepared {
         provider,
+        experiment: spec.name.clone(),
+        folder: spec.folder().to_owned(),
+        ledger: Arc::clone(ledger),
         label: spec.design.label(&trial.treatment),
         factors: factors
             .map(|(name, level)| {
@@ -310,6 +311,7 @@ fn store(folder: &mut RunFolder, progress: &mut Progress, event: &Event<'_>) -> 
             rows: pulse.rows,
             rows_per_second: pulse.rows_per_second,
         }),
+        Event::Output { name, text } => folder.keep(name, text)?,
         Event::Finished(record) => {
             if record.outcome == Outcome::Cancelled {
                 // A trial that was given up is done again; its record would hide that.

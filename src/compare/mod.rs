@@ -10,4 +10,4 @@ mod summary;
 pub use contrast::{Contrast, FactorContrast, Reading, Within};
 pub use stalls::Stall;
 pub use stopping::enough;
-pub use summary::{Cell, MIN_BLOCKS, Metric, StepSummary, Summary, TrialErrors, summarise};
+pub use summary::{CaptureName, Cell, MIN_BLOCKS, Metric, StepSummary, Summary, TrialErrors, summarise};

@@ -64,6 +64,7 @@ mod tests {
             kind: "load".to_owned(),
             methods: vec![],
             metric: Metric::RowsPerSecond,
+            captures: Vec::new(),
             cells: vec![],
             contrasts: vec![factor],
         };

@@ -7,7 +7,7 @@ use serde::{Deserialize, Serialize};
 use super::contrast::{FactorContrast, contrasts};
 use super::observations::{Observations, find, fits};
 use super::stalls::{self, Stall};
-use crate::model::{Design, Measurement, Outcome, TrialRecord};
+use crate::model::{Design, Measurement, Outcome, TrialRecord, Unit};
 use crate::stats::{median, relative_range};
 
 /// Fewer blocks than this allow no verdict: with six, the chance that all differences point one way by luck falls to 3 %
@@ -43,10 +43,22 @@ pub struct StepSummary {
     pub methods: Vec<String>,
     /// What medians and ratios are about.
     pub metric: Metric,
+    /// Numbers captured from a program, in the order of the file; the cells' `captures` are in this order.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub captures: Vec<CaptureName>,
     /// One per treatment that has a record and the step.
     pub cells: Vec<Cell>,
     /// Effects of the factors.
     pub contrasts: Vec<FactorContrast>,
+}
+
+/// A number captured from a program.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct CaptureName {
+    /// Its name.
+    pub name: String,
+    /// Its unit.
+    pub unit: Unit,
 }
 
 /// Trials that ended with the same error.
@@ -68,6 +80,10 @@ pub enum Metric {
     RowsPerSecond,
     /// Everything else: less is faster.
     Seconds,
+    /// The first number captured from a program, a rate: more is faster.
+    CapturedRate,
+    /// The first number captured from a program, a time: less is faster.
+    CapturedTime,
 }
 
 impl Metric {
@@ -76,6 +92,7 @@ impl Metric {
     pub fn value(self, measurement: &Measurement) -> Option<f64> {
         match self {
             Self::RowsPerSecond => measurement.rows_per_second(),
+            Self::CapturedRate | Self::CapturedTime => measurement.captures.first().map(|first| first.value),
             Self::Seconds => Some(measurement.spans.seconds).filter(|seconds| seconds.is_finite()),
         }
     }
@@ -107,6 +124,9 @@ pub struct Cell {
     /// The worst stall of a valid trial, where one is worth a word.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub stall: Option<Stall>,
+    /// Medians of the step's captures.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub captures: Vec<Option<f64>>,
     /// Whether a crash right after the commit would lose nothing the server acknowledged; `None`: not known.
     pub durable: Option<bool>,
 }
@@ -178,6 +198,7 @@ fn step_summary(records: &[TrialRecord], design: &Design, step: &str) -> StepSum
         measurements.iter().map(|m| m.method.clone()).filter(|name| !name.is_empty()).collect();
     methods.sort_unstable();
     methods.dedup();
+    let captures = captures(&measurements);
     let mut groups: BTreeMap<u64, Vec<&TrialRecord>> = BTreeMap::new();
     for record in records {
         groups.entry(record.trial.treatment_index).or_default().push(record);
@@ -187,13 +208,23 @@ fn step_summary(records: &[TrialRecord], design: &Design, step: &str) -> StepSum
         kind: measurements.first().map(|measurement| measurement.kind.clone()).unwrap_or_default(),
         methods,
         metric: observations.metric,
-        cells: groups.values().filter_map(|group| cell(group, design, step, observations.metric)).collect(),
+        cells: groups
+            .values()
+            .filter_map(|group| cell(group, design, step, observations.metric, &captures))
+            .collect(),
+        captures,
         contrasts: contrasts(&observations, design),
     }
 }
 
 /// `None` for a treatment that does not have the step: its trials ended well without it.
-fn cell(records: &[&TrialRecord], design: &Design, step: &str, metric: Metric) -> Option<Cell> {
+fn cell(
+    records: &[&TrialRecord],
+    design: &Design,
+    step: &str,
+    metric: Metric,
+    captures: &[CaptureName],
+) -> Option<Cell> {
     let reached = |record: &&&TrialRecord| find(record, step).is_some() || record.outcome != Outcome::Ok;
     let records: Vec<&TrialRecord> = records.iter().filter(reached).copied().collect();
     let first = *records.first()?;
@@ -225,12 +256,30 @@ fn cell(records: &[&TrialRecord], design: &Design, step: &str, metric: Metric) -
         wal_bytes: median_of(&valid, |measurement| measurement.counters.wal_bytes.map(bytes)),
         durable_seconds: median_of(&valid, Measurement::durable_seconds),
         stall: stalls::worst(&valid),
+        captures: captures.iter().map(|capture| captured(&valid, &capture.name)).collect(),
         durable: records
             .iter()
             .filter_map(|record| record.server.as_ref())
             .map(|server| server.durable)
             .reduce(|a, b| a && b),
     })
+}
+
+/// Names and units of a step's captures, each once: treatments may have different ones.
+fn captures(measurements: &[&Measurement]) -> Vec<CaptureName> {
+    let mut names: Vec<CaptureName> = Vec::new();
+    for captured in measurements.iter().flat_map(|measurement| &measurement.captures) {
+        if !names.iter().any(|known| known.name == captured.name) {
+            names.push(CaptureName { name: captured.name.clone(), unit: captured.unit });
+        }
+    }
+    names
+}
+
+fn captured(measurements: &[&Measurement], name: &str) -> Option<f64> {
+    let values = measurements.iter().flat_map(|measurement| &measurement.captures);
+    let values: Vec<f64> = values.filter(|captured| captured.name == name).map(|c| c.value).collect();
+    median(&values)
 }
 
 fn median_of(measurements: &[&Measurement], value: fn(&Measurement) -> Option<f64>) -> Option<f64> {

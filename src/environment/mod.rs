@@ -22,7 +22,7 @@ mod local_server;
 mod overlay;
 pub mod page_cache;
 mod place;
-mod process;
+pub mod process;
 pub mod reaper;
 mod shared_memory;
 mod template;

@@ -6,7 +6,7 @@
 use jiff::Timestamp;
 use serde::{Deserialize, Serialize};
 
-use super::{Backend, Outside, PlannedTrial, Sample, Scalar};
+use super::{Backend, Outside, PlannedTrial, Sample, Scalar, Unit};
 
 /// Everything one trial left behind, failed or not.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
@@ -178,7 +178,7 @@ pub struct Measurement {
     pub step_index: u32,
     /// Name of the step.
     pub step: String,
-    /// `create`, `index`, `sql`, `load`, `read`.
+    /// `create`, `index`, `sql`, `load`, `read`, `command`.
     pub kind: String,
     /// `insert`, `copy`, `select`, `copy_out`; empty for other kinds.
     pub method: String,
@@ -211,7 +211,7 @@ pub struct Measurement {
     pub content_unverified: Option<String>,
     /// Bytes of row data that went over the connection or lay in the file.
     pub payload_bytes: Option<u64>,
-    /// CPU time of this process, all threads, within `spans.seconds`.
+    /// CPU time of this process, all threads, within `spans.seconds`; of a client program and what it waited for.
     pub client_cpu_seconds: Option<f64>,
     /// Highest resident memory of this process during the step.
     pub client_peak_memory_bytes: Option<u64>,
@@ -233,6 +233,12 @@ pub struct Measurement {
     /// Share of `spans.seconds` in which rows came at under a tenth of the median rate; `None` as above.
     #[serde(default)]
     pub stalled_share: Option<f64>,
+    /// Numbers found in what a client program printed, in the order of the file.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub captures: Vec<Captured>,
+    /// Where in the run's folder a client program's output is kept, without `.stdout` and `.stderr`.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub output: Option<String>,
     /// What else happened on the machine.
     #[serde(default)]
     pub pressure: Pressure,
@@ -242,6 +248,17 @@ pub struct Measurement {
     /// What a scan by the server did (reads of method `scan`).
     #[serde(default)]
     pub scan: Option<Scanned>,
+}
+
+/// A number found in what a client program printed.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct Captured {
+    /// Name; the metric is `<step>.<name>`.
+    pub name: String,
+    /// Unit, as declared.
+    pub unit: Unit,
+    /// As printed; finite.
+    pub value: f64,
 }
 
 /// What else happened on the machine during a step's window.

@@ -164,6 +164,7 @@ impl Running<'_> {
                 }
             }
             StepKind::Sql { statements, .. } => self.seconds += statements.len() as f64 * RATES.round_trip,
+            StepKind::Command(_) => self.seconds += RATES.command,
             StepKind::Load(load) => self.load(load),
             StepKind::Read(read) => self.read(read),
         }
@@ -236,9 +237,6 @@ impl Running<'_> {
         };
         if read.state == State::Settled {
             self.seconds += shape.heap * (RATES.vacuum_byte + RATES.checkpoint_byte);
-        }
-        if read.decode != Decode::None {
-            self.seconds += shape.rows * RATES.verified_row;
         }
     }
 }

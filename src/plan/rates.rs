@@ -9,6 +9,8 @@ pub(super) struct Rates {
     pub(super) server: f64,
     /// A step without rows: statements and counters around it.
     pub(super) step: f64,
+    /// A client program, of which nothing is known.
+    pub(super) command: f64,
     /// A transaction that reaches the disk.
     pub(super) commit: f64,
     /// Waiting for an answer.
@@ -55,6 +57,7 @@ pub(super) struct Rates {
 pub(super) const RATES: Rates = Rates {
     server: 0.5,
     step: 0.01,
+    command: 10.0,
     commit: 1e-3,
     round_trip: 60e-6,
     prepared_statement: 8e-6,

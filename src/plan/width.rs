@@ -14,6 +14,9 @@ const TUPLE_HEADER: f64 = 24.0;
 const ITEM_POINTER: f64 = 4.0;
 /// A value that was moved out of line leaves this much.
 const TOAST_POINTER: f64 = 18.0;
+/// Values up to this size stay in the row, however large it is: `MAXALIGN(TOAST_POINTER_SIZE)` in
+/// `toast_tuple_find_biggest_attribute` (`src/backend/access/table/toast_helper.c`).
+const SMALLEST_MOVED: f64 = 24.0;
 /// Header of an index tuple.
 const INDEX_HEADER: f64 = 8.0;
 /// Share of an index page that is filled when rows arrive in any order.
@@ -63,7 +66,11 @@ pub fn row_bytes(columns: &[Column]) -> f64 {
 /// smallest size exceeds a page cannot be stored.
 #[must_use]
 pub fn smallest_row_bytes(columns: &[Column]) -> f64 {
-    tuple(columns, |width| if width.toastable { width.average.min(TOAST_POINTER) } else { width.average })
+    let smallest = |width: &Width| {
+        let moves = width.toastable && width.average > SMALLEST_MOVED;
+        if moves { TOAST_POINTER } else { width.average }
+    };
+    tuple(columns, smallest)
 }
 
 fn tuple(columns: &[Column], size: impl Fn(&Width) -> f64) -> f64 {

@@ -80,7 +80,13 @@ fn end_points(steps: &[&StepSummary]) -> Option<String> {
     if has("read") {
         points.push("a read's clock stops at its last row");
     }
-    if steps.iter().any(|step| step.metric == Metric::Seconds) {
+    if steps.iter().any(|step| !step.captures.is_empty()) {
+        points.push("a program's numbers are its own, as it printed them");
+    }
+    if steps.iter().any(|step| step.metric == Metric::Seconds && step.kind == "command") {
+        points.push("a program's time runs from its start to its end, connecting included");
+    }
+    if steps.iter().any(|step| step.metric == Metric::Seconds && step.kind != "command") {
         points.push("times are those of all statements of the step");
     }
     let (first, rest) = points.split_first()?;

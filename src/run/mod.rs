@@ -2,6 +2,7 @@
 //! and knows neither Parquet nor terminals.
 
 mod client;
+mod command;
 mod expectations;
 mod guards;
 mod machine;
@@ -12,6 +13,7 @@ mod step;
 mod trial;
 mod waits;
 
+use std::path::PathBuf;
 use std::sync::Arc;
 
 use tokio::sync::watch;
@@ -20,6 +22,7 @@ use expectations::Expectations;
 pub use pulse::Pulse;
 
 use crate::environment::Provider;
+use crate::environment::ledger::Ledger;
 use crate::model::{BoundTrial, Outcome, PlannedTrial, Scalar, TrialRecord};
 
 /// What happened. A finished trial must be stored before the closure returns.
@@ -35,6 +38,13 @@ pub enum Event<'a> {
     },
     /// A load by duration of the trial is at work; told once a second.
     Working(&'a Pulse),
+    /// What a client program of the trial printed; comes before the trial's end.
+    Output {
+        /// Where it belongs in the run's folder: `Measurement::output` with `.stdout` or `.stderr`.
+        name: &'a str,
+        /// The text, without the trial's password.
+        text: &'a str,
+    },
     /// A trial ended, well or not; its server is gone.
     Finished(&'a TrialRecord),
 }
@@ -49,6 +59,12 @@ pub struct Prepared {
     pub label: String,
     /// Factor names with the level's value.
     pub factors: Vec<(String, Scalar)>,
+    /// Name of the experiment.
+    pub experiment: String,
+    /// Folder of the experiment file, where client programs work.
+    pub folder: PathBuf,
+    /// Where client programs are written down.
+    pub ledger: Arc<Ledger>,
 }
 
 /// How a run ended.
@@ -88,8 +104,9 @@ pub async fn run<E>(
         expectations.begin_trial();
         let (pulse, mut felt) = watch::channel(Pulse::default());
         let request = trial::TrialRequest { run_id, trial: &trial, attempt, prepared: &prepared, pulse };
+        let mut outputs = Vec::new();
         let record = {
-            let work = trial::run_trial(request, &mut expectations, cancel.clone());
+            let work = trial::run_trial(request, &mut expectations, &mut outputs, cancel.clone());
             let mut work = std::pin::pin!(work);
             loop {
                 tokio::select! {
@@ -101,6 +118,9 @@ pub async fn run<E>(
                 }
             }
         };
+        for (name, text) in outputs {
+            emit(Event::Output { name: &name, text: &text })?;
+        }
         emit(Event::Finished(&record))?;
         match record.outcome {
             Outcome::Ok => tally.ok += 1,

@@ -32,6 +32,7 @@ pub(super) struct TrialRequest<'a> {
 pub(super) async fn run_trial(
     request: TrialRequest<'_>,
     expectations: &mut Expectations,
+    outputs: &mut Vec<(String, String)>,
     mut cancel: watch::Receiver<bool>,
 ) -> TrialRecord {
     let start = Instant::now();
@@ -50,7 +51,7 @@ pub(super) async fn run_trial(
         Ok(mut instance) => {
             record.server_start_seconds = Some(start.elapsed().as_secs_f64());
             let cancelled = tokio::select! {
-                () = play(&request, &mut instance, expectations, &mut record) => false,
+                () = play(&request, &mut instance, expectations, outputs, &mut record) => false,
                 () = cancellation(&mut cancel) => true,
             };
             if cancelled {
@@ -120,10 +121,11 @@ async fn play(
     request: &TrialRequest<'_>,
     instance: &mut Instance,
     expectations: &mut Expectations,
+    outputs: &mut Vec<(String, String)>,
     record: &mut TrialRecord,
 ) {
     let bound = &request.prepared.bound;
-    let opened = tokio::time::timeout(ANSWER_DEADLINE, Stage::open(instance, bound, &request.pulse)).await;
+    let opened = tokio::time::timeout(ANSWER_DEADLINE, Stage::open(instance, request)).await;
     let mut stage = match opened.unwrap_or_else(|_| Err(no_answer("opening the first sessions").into())) {
         Ok(stage) => stage,
         Err(error) => return failed(instance, &error, record).await,
@@ -143,6 +145,7 @@ async fn play(
             timeout: step.timeout,
         }));
         record.samples.append(&mut taken.samples);
+        outputs.append(&mut taken.outputs());
         record.measurements.push(taken.measurement);
         if !go_on {
             break;

@@ -1,7 +1,7 @@
 //! A loaded experiment, and the way from a treatment to a bound trial.
 
 use std::collections::BTreeMap;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex, PoisonError};
 
 use sha2::{Digest, Sha256};
@@ -94,6 +94,12 @@ impl Spec {
         }
     }
 
+    /// Folder of the experiment file; what steps and tables name is relative to it.
+    #[must_use]
+    pub fn folder(&self) -> &Path {
+        self.file.parent().filter(|folder| !folder.as_os_str().is_empty()).unwrap_or(Path::new("."))
+    }
+
     pub(super) fn bind_into(&self, treatment: &Treatment, found: &mut Diagnostics) -> Option<Bound> {
         let mut names = names_of(&self.design, treatment);
         let environment_name = self.environment_name(&mut names, found);
@@ -118,7 +124,8 @@ impl Spec {
             .iter()
             .map(|(key, _)| key.text.as_str())
             .collect();
-        let binder = StepBinder { tree: &tree, tables: &tables, table_names: &table_names };
+        let binder =
+            StepBinder { tree: &tree, tables: &tables, table_names: &table_names, folder: self.folder() };
         let steps = binder.bind(&file.steps, &step_indexes, found);
         let environment_name = environment_name?;
         let environment = self.environment_file(&environment_name, found)?;

@@ -7,6 +7,7 @@
 //! then knows the rules of the engine. Mistakes are collected as [`diagnostic`]s, not thrown.
 
 pub mod bind;
+mod by_type;
 pub mod check;
 mod checking;
 pub mod claims;

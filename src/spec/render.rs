@@ -69,7 +69,7 @@ impl Renderer<'_> {
             }
             map_entries(table, |key, child| match key {
                 "ddl" | "indexes" => self.sql(child, found),
-                "values" => self.values(child, &names, found),
+                "values" | "values_by_type" => self.values(child, &names, found),
                 _ => self.node(child, &names, found),
             })
         })

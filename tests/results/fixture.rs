@@ -5,9 +5,9 @@ use std::path::Path;
 use indexmap::IndexMap;
 use jiff::Timestamp;
 use loadlab::model::{
-    Backend, Blocks, Design, EffectiveSetting, Factor, Guard, Latency, Level, Measurement, Outcome, Outside,
-    Phase, PlannedTrial, Pressure, ReadState, Sample, Scalar, Scanned, ServerCounters, ServerFacts, Spans,
-    Treatment, TrialRecord,
+    Backend, Blocks, Captured, Design, EffectiveSetting, Factor, Guard, Latency, Level, Measurement, Outcome,
+    Outside, Phase, PlannedTrial, Pressure, ReadState, Sample, Scalar, Scanned, ServerCounters, ServerFacts,
+    Spans, Treatment, TrialRecord, Unit,
 };
 use loadlab::store::{
     EnvironmentChoice, HostFacts, OptionsUsed, RunFolder, RunManifest, SCHEMA_VERSION, SpecRecord,
@@ -145,6 +145,8 @@ pub(crate) fn complete() -> Example {
             session_settings: text.iter().cloned().collect(),
         }),
         scan: Some(Scanned::default()),
+        captures: vec![Captured { name: "tps".to_owned(), unit: Unit::PerSecond, value: 7.5 }],
+        output: Some("output/000000-0-copy".to_owned()),
         pressure: Pressure {
             busiest_client_thread_share: seconds,
             client_wait_share: seconds,

@@ -126,6 +126,7 @@ fn leftovers_of_a_killed_write_are_ignored_and_removed() {
     names.sort();
     let expected = [
         ".lock",
+        "captures.parquet",
         "journal.jsonl",
         "measurements.parquet",
         "run.json",

@@ -13,7 +13,7 @@ pub mod verify;
 pub mod work;
 
 pub use encode::quote_ident;
-pub use session::{Endpoint, Exchange, Role, Secret, Session, SessionError, chain, ready};
+pub use session::{Endpoint, Exchange, Reach, Role, Secret, Session, SessionError, chain, ready};
 
 /// `application_name` of the connections that load and read. Their statistics have reached the server's
 /// views when none of them is left.

@@ -1,5 +1,6 @@
 //! The steps of a trial.
 
+mod command;
 mod load;
 mod read;
 mod window;
@@ -8,6 +9,7 @@ use std::time::Duration;
 
 use serde::{Deserialize, Serialize};
 
+pub use command::{Capture, CaptureFrom, Command, Stream, Unit};
 pub use load::{
     Copy, CopyFormat, CopySource, Generate, Insert, Load, LoadMethod, Procedure, SameTransaction, Unnest,
     Until, Verify,
@@ -49,6 +51,8 @@ pub enum StepKind {
         /// All in one transaction.
         transaction: bool,
     },
+    /// Runs a client program.
+    Command(Command),
     /// Loads generated rows.
     Load(Load),
     /// Reads rows.

@@ -1,5 +1,6 @@
 //! One step: counters before, clock, work, clock, counters after. The runner owns the clock.
 
+mod command;
 mod load;
 mod read;
 mod read_state;
@@ -12,6 +13,7 @@ use std::time::Duration;
 use tokio::task::JoinSet;
 
 use super::Expectations;
+use super::command::Printed;
 use super::stage::Stage;
 use crate::data::Content;
 use crate::engine::postgres::load::WorkError;
@@ -27,15 +29,24 @@ pub(in crate::run) struct Taken {
     pub(super) samples: Vec<Sample>,
     /// The table whose content is verified after the last step.
     pub(super) verify_later: Option<usize>,
+    /// What a client program has printed so far.
+    printed: Option<Printed>,
 }
 
 impl Taken {
+    /// Names and texts of the files that a client program's output becomes.
+    pub(super) fn outputs(&self) -> Vec<(String, String)> {
+        let files = self.measurement.output.as_ref().zip(self.printed.as_ref());
+        files.map(|(name, printed)| printed.files(name)).unwrap_or_default()
+    }
+
     /// The identity of a step, before anything was measured.
     pub(super) fn of(step: &Step, index: u32, tables: &[Arc<Table>]) -> Self {
         let (kind, method, table, clients) = match &step.kind {
             StepKind::Create { table, .. } => ("create", "", Some(*table), 1),
             StepKind::Index { table } => ("index", "", Some(*table), 1),
             StepKind::Sql { .. } => ("sql", "", None, 1),
+            StepKind::Command(_) => ("command", "", None, 1),
             StepKind::Load(load) => ("load", load::method(load), Some(load.table), load.clients),
             StepKind::Read(read) => ("read", read::method(read), Some(read.table), read.clients),
         };
@@ -49,7 +60,7 @@ impl Taken {
             clients,
             ..Measurement::default()
         };
-        Self { measurement, samples: Vec::new(), verify_later: None }
+        Self { measurement, samples: Vec::new(), verify_later: None, printed: None }
     }
 }
 
@@ -79,6 +90,7 @@ pub(super) async fn run_step(
             statements::run_statements(stage, &sql.iter().collect::<Vec<_>>(), *transaction, None, taken)
                 .await
         }
+        StepKind::Command(command) => command::run_command(stage, &step.name, command, taken).await,
         StepKind::Load(load) => load::run_load(stage, load, expectations, taken).await,
         StepKind::Read(read) => read::run_read(stage, read, expectations, taken).await,
     }

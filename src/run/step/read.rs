@@ -7,12 +7,12 @@ use tokio::task::JoinSet;
 
 use super::{Taken, hex, joined, moved, read_state, set_up, stalls};
 use crate::engine::postgres::load::WorkError;
-use crate::engine::postgres::read::{self, KeyRange, ReadRequest};
+use crate::engine::postgres::read::{self, KeyRange, Parking, ReadRequest};
 use crate::engine::postgres::work::Progress;
 use crate::model::{By, Decode, Guard, Read, ReadMethod, Step, StepKind, Table, Verify};
 use crate::run::Expectations;
 use crate::run::sampler::Sampler;
-use crate::run::stage::{INSUFFICIENT_PRIVILEGE, Stage};
+use crate::run::stage::Stage;
 
 pub(super) fn method(read: &Read) -> &'static str {
     match read.method {
@@ -36,6 +36,7 @@ pub(super) async fn run_read(
     let keys = key_ranges(stage, read, table).await?;
     read_state::arrange(stage, read, taken).await?;
     let progress = Progress::new(read.clients);
+    let parking = Parking::default();
     let asked = &stage.bound.environment.settings;
     let settings =
         read::session_settings(|name| asked.keys().any(|setting| setting.eq_ignore_ascii_case(name)));
@@ -46,6 +47,7 @@ pub(super) async fn run_read(
         keys: &keys,
         settings: &settings,
         progress: &progress,
+        parking: &parking,
     };
     let start = Instant::now();
     let (clients, connecting) = read::prepare(&request).await?;
@@ -56,7 +58,7 @@ pub(super) async fn run_read(
     read_state::look(stage, read, table, taken).await?;
     if read.method == ReadMethod::Scan {
         // Pages that are dirty already are not counted as dirtied.
-        stage.checkpoint().await.map_err(needs_checkpoint)?;
+        stage.needed_checkpoint().await?;
     }
     let before = stage.before().await?;
 
@@ -72,6 +74,7 @@ pub(super) async fn run_read(
     taken.samples = sampler.finish(taken.measurement.step_index, &taken.measurement.step);
     let done = done?;
     let end = stage.at_end().await?;
+    drop(parking);
     taken.measurement.pressure.client_wait_share = waits.finish();
 
     moved(&done, taken);
@@ -115,15 +118,6 @@ async fn key_ranges(stage: &Stage<'_>, read: &Read, table: &Table) -> Result<Vec
     Ok(ranges)
 }
 
-fn needs_checkpoint(error: WorkError) -> WorkError {
-    if error.sqlstate().as_deref() == Some(INSUFFICIENT_PRIVILEGE) {
-        let text = "a scan counts the pages it dirties, which needs a CHECKPOINT before it, and the role may not do one; \
-                    give it the role pg_checkpoint";
-        return WorkError::Protocol(text.to_owned());
-    }
-    error
-}
-
 /// Whether a table still holds the generator's rows at a step: SQL of the experiment after the load may have
 /// changed them, unless the load is to be verified after the last step.
 fn holds_what_was_loaded(steps: &[Step], now: usize, table: usize) -> bool {
@@ -131,7 +125,7 @@ fn holds_what_was_loaded(steps: &[Step], now: usize, table: usize) -> bool {
     for step in &steps[..now] {
         match &step.kind {
             StepKind::Load(load) if load.table == table => holds = true,
-            StepKind::Sql { .. } => {
+            StepKind::Sql { .. } | StepKind::Command(_) => {
                 let verified_last = |step: &Step| matches!(&step.kind, StepKind::Load(load) if load.table == table && load.verify == Verify::End);
                 holds &= steps[..now].iter().any(verified_last);
             }

@@ -16,9 +16,10 @@ pub(super) fn check(trial: &BoundTrial) -> Vec<Finding> {
         history.step(index);
     }
     let mut findings = history.findings;
-    let works = |kind: &StepKind| matches!(kind, StepKind::Load(_) | StepKind::Sql { .. });
+    let works =
+        |kind: &StepKind| matches!(kind, StepKind::Load(_) | StepKind::Sql { .. } | StepKind::Command(_));
     if !trial.steps.iter().any(|step| works(&step.kind)) {
-        let message = "no step loads rows or runs SQL, so there is nothing to measure";
+        let message = "no step loads rows, runs SQL or a command, so there is nothing to measure";
         findings.push(Finding::new("steps", message).hint("add a `load` step"));
     }
     findings
@@ -66,6 +67,8 @@ impl<'a> History<'a> {
             StepKind::Create { table, with_indexes } => self.create(index, *table, *with_indexes),
             StepKind::Index { table } => self.index(index, *table),
             StepKind::Sql { statements, .. } => self.sql_step(statements),
+            // A program may do anything that SQL may do.
+            StepKind::Command(_) => self.sql = true,
             StepKind::Load(load) => self.load(index, load),
             StepKind::Read(read) => self.read(index, read),
         }
@@ -226,6 +229,7 @@ fn key(kind: &StepKind) -> &'static str {
         StepKind::Create { .. } => "create",
         StepKind::Index { .. } => "index",
         StepKind::Sql { .. } => "sql",
+        StepKind::Command(_) => "command",
         StepKind::Load(_) => "load",
         StepKind::Read(_) => "read",
     }

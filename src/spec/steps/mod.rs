@@ -1,8 +1,10 @@
 //! `steps` of one treatment: names resolved, options checked, defaults filled in.
 
+mod command;
 mod load;
 mod read;
 
+use std::path::Path;
 use std::time::Duration;
 
 use crate::model::{Step, StepKind, Table};
@@ -26,6 +28,8 @@ pub struct StepBinder<'a> {
     pub tables: &'a [Table],
     /// Names of all tables of the file, also of those that are wrong.
     pub table_names: &'a [&'a str],
+    /// Folder of the experiment file.
+    pub folder: &'a Path,
 }
 
 impl StepBinder<'_> {
@@ -89,6 +93,9 @@ impl StepBinder<'_> {
                 }
                 Some(StepKind::Sql { statements, transaction: sql.0.transaction.unwrap_or(false) })
             }
+            StepFile::Command(command) => {
+                self.command(command, &format!("{path}.command"), found).map(StepKind::Command)
+            }
             StepFile::Load(load) => self.load(load, &format!("{path}.load"), found).map(StepKind::Load),
             StepFile::Read(read) => self.read(read, &format!("{path}.read"), found).map(StepKind::Read),
         }
@@ -135,6 +142,7 @@ fn header(file: &StepFile) -> (Option<&str>, &'static str, Option<Span>, &'stati
         StepFile::Create(step) => (step.0.name.as_deref(), "create", step.0.timeout, "create"),
         StepFile::Index(step) => (step.0.name.as_deref(), "index", step.0.timeout, "index"),
         StepFile::Sql(step) => (step.0.name.as_deref(), "sql", step.0.timeout, "sql"),
+        StepFile::Command(step) => (step.name.as_deref(), "command", step.timeout, "command"),
         StepFile::Load(step) => (step.name.as_deref(), load::default_name(step), step.timeout, "load"),
         StepFile::Read(step) => (step.name.as_deref(), read::default_name(step), step.timeout, "read"),
     }

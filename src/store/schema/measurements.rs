@@ -45,7 +45,7 @@ const COLUMNS: &[Column] = columns! {
 
     step_index Int "" "Place of the step in the trial, from 0" = |r| step(r, |m| m.step_index.into());
     step Text "" "Name of the step" = |r| step(r, |m| (&m.step).into());
-    kind Text "" "`create`, `index`, `sql`, `load` or `read`" = |r| step(r, |m| (&m.kind).into());
+    kind Text "" "`create`, `index`, `sql`, `command`, `load` or `read`" = |r| step(r, |m| (&m.kind).into());
     method Text "" "`insert`, `copy`, `select`, `copy_out` or `scan`; null for other kinds" = |r| step(r, |m| Some(&m.method).filter(|name| !name.is_empty()).into());
     parameters Text "" "Parameters of the step after all templates, as JSON" = |r| step(r, |m| (&m.parameters).into());
     table Text "" "SQL names of the table, if the step has one" = |r| step(r, |m| m.table.as_ref().into());
@@ -81,8 +81,9 @@ const COLUMNS: &[Column] = columns! {
     checksum_expected Text "" "Content checksum according to the generator (hex)" = |r| step(r, |m| m.checksum_expected.as_ref().into());
     content_unverified Text "" "Why the content was not compared with the generator, where the experiment's own SQL makes it" = |r| step(r, |m| m.content_unverified.as_ref().into());
     payload_bytes Int "bytes" "Row data over the connection or in the file" = |r| step(r, |m| m.payload_bytes.into());
-    client_cpu_seconds Float "seconds" "CPU time of loadlab, all threads, within `seconds`" = |r| step(r, |m| m.client_cpu_seconds.into());
-    client_peak_memory_bytes Int "bytes" "Highest resident memory of loadlab during the step" = |r| step(r, |m| m.client_peak_memory_bytes.into());
+    client_cpu_seconds Float "seconds" "CPU time of loadlab, all threads, within `seconds`; of a `command` step that of the program and of what it waited for" = |r| step(r, |m| m.client_cpu_seconds.into());
+    client_peak_memory_bytes Int "bytes" "Highest resident memory of loadlab during the step; null for `command`" = |r| step(r, |m| m.client_peak_memory_bytes.into());
+    output Text "" "Where in the run's folder a program's output is kept, with `.stdout` and `.stderr` after it" = |r| step(r, |m| m.output.as_ref().into());
 
     wal_bytes Int "bytes" "WAL written, by LSN difference" = |r| counters(r, |c| c.wal_bytes.into());
     wal_records Int "" "WAL records" = |r| counters(r, |c| c.wal_records.into());

@@ -57,6 +57,9 @@ pub enum WorkError {
         /// Seconds that were left.
         left: f64,
     },
+    /// A client program did not do its work.
+    #[error("{0}")]
+    Program(String),
     /// The server could not be stopped or started again between steps.
     #[error("the server could not be started again: {0}")]
     Restart(String),

@@ -1,5 +1,6 @@
 //! `steps`: what a trial does.
 
+mod command;
 mod load;
 mod read;
 
@@ -9,6 +10,7 @@ use serde::Deserialize;
 use super::scalar::NameOr;
 use crate::spec::units::Span;
 
+pub use command::{CaptureFile, CommandFile};
 pub use load::{
     CopyFile, FormatWord, GenerateFile, InsertFile, LoadFile, LoadMethodFile, ProcedureFile, UnnestFile,
     VerifyWord, WindowFile,
@@ -25,6 +27,8 @@ pub enum StepFile {
     Index(NameOr<IndexFile>),
     /// Runs SQL: text, a `.sql` file, or `{run, transaction}`.
     Sql(NameOr<SqlFile>),
+    /// Runs a client program of your own; only with `--allow-commands`.
+    Command(CommandFile),
     /// Loads a table's rows.
     Load(LoadFile),
     /// Reads a table.
