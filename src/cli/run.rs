@@ -299,7 +299,6 @@ fn store(folder: &mut RunFolder, progress: &mut Progress, event: &Event<'_>) -> 
             folder.started(trial, *attempt)?;
             progress.trial_started(trial.number + 1, label);
         }
-        Event::Output { name, text } => folder.keep(name, text)?,
         Event::Working(pulse) => progress.working(&WorkingStep {
             step: &pulse.step,
             seconds: pulse.elapsed.as_secs_f64(),
@@ -308,6 +307,7 @@ fn store(folder: &mut RunFolder, progress: &mut Progress, event: &Event<'_>) -> 
             rows: pulse.rows,
             rows_per_second: pulse.rows_per_second,
         }),
+        Event::Output { name, text } => folder.keep(name, text)?,
         Event::Finished(record) => {
             if record.outcome == Outcome::Cancelled {
                 // A trial that was given up is done again; its record would hide that.

@@ -127,12 +127,12 @@ pub struct Cell {
     pub wal_bytes: Option<f64>,
     /// Median of the seconds to durable (headline and CHECKPOINT), where that was measured.
     pub durable_seconds: Option<f64>,
-    /// Medians of the step's captures.
-    #[serde(default, skip_serializing_if = "Vec::is_empty")]
-    pub captures: Vec<Option<f64>>,
     /// The worst stall of a valid trial, where one is worth a word.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub stall: Option<Stall>,
+    /// Medians of the step's captures.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub captures: Vec<Option<f64>>,
     /// Whether a crash right after the commit would lose nothing the server acknowledged; `None`: not known.
     pub durable: Option<bool>,
 }
@@ -263,9 +263,9 @@ fn cell(
             .zip(values.iter().copied().max_by(f64::total_cmp)),
         spread: relative_range(&values),
         wal_bytes: median_of(&valid, |measurement| measurement.counters.wal_bytes.map(bytes)),
-        captures: captures.iter().map(|capture| captured(&valid, &capture.name)).collect(),
         durable_seconds: median_of(&valid, Measurement::durable_seconds),
         stall: stalls::worst(&valid),
+        captures: captures.iter().map(|capture| captured(&valid, &capture.name)).collect(),
         durable: records
             .iter()
             .filter_map(|record| record.server.as_ref())

@@ -13,6 +13,7 @@ mod measurement;
 mod metric;
 mod needs;
 mod read_state;
+mod sample;
 mod scalar;
 mod step;
 mod table;
@@ -26,12 +27,13 @@ pub use environment::{
     InitOptions, Limits, LocaleProvider, Storage, VersionRange, block_size_words,
 };
 pub use measurement::{
-    Captured, ClusterFacts, EffectiveSetting, Guard, Latency, Measurement, Outcome, Outside, Phase, Pressure,
-    Sample, ServerCounters, ServerFacts, Spans, TrialRecord,
+    Captured, ClusterFacts, EffectiveSetting, Guard, Latency, Measurement, Outcome, Pressure, ServerCounters,
+    ServerFacts, Spans, TrialRecord,
 };
 pub use metric::{METRICS, MetricKind, Nature, metric_kind};
 pub use needs::{Bound, Needs, Relation};
 pub use read_state::{ReadState, Scanned};
+pub use sample::{Outside, Phase, Sample};
 pub use scalar::Scalar;
 pub use step::{
     By, Cache, Capture, CaptureFrom, Command, Copy, CopyFormat, CopySource, Decode, Dump, DumpFormat,

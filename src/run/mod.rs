@@ -36,6 +36,8 @@ pub enum Event<'a> {
         /// Label of its treatment.
         label: &'a str,
     },
+    /// A load by duration of the trial is at work; told once a second.
+    Working(&'a Pulse),
     /// What a client program of the trial printed; comes before the trial's end.
     Output {
         /// Where it belongs in the run's folder: `Measurement::output` with `.stdout` or `.stderr`.
@@ -43,8 +45,6 @@ pub enum Event<'a> {
         /// The text, without the trial's password.
         text: &'a str,
     },
-    /// A load by duration of the trial is at work; told once a second.
-    Working(&'a Pulse),
     /// A trial ended, well or not; its server is gone.
     Finished(&'a TrialRecord),
 }

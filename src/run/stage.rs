@@ -3,9 +3,6 @@
 use std::collections::HashMap;
 use std::sync::{Arc, Mutex, PoisonError};
 
-use tokio::sync::watch;
-
-use super::Pulse;
 use super::guards;
 use super::machine::Machine;
 use super::step::Dumped;
@@ -32,12 +29,10 @@ pub(super) struct Stage<'a> {
     /// Reads tables back.
     pub(super) owner: Session,
     pub(super) report: ServerReport,
-    /// Dumps that steps have made, by step.
-    dumps: Mutex<HashMap<String, Dumped>>,
     /// Where client programs may write; made for trials that have some.
     pub(super) scratch: Option<PrivatePath>,
-    /// Told while a load by duration is at work.
-    pub(super) pulse: &'a watch::Sender<Pulse>,
+    /// Dumps that steps have made, by step.
+    dumps: Mutex<HashMap<String, Dumped>>,
 }
 
 /// Everything read just before a step.
@@ -87,9 +82,8 @@ impl<'a> Stage<'a> {
         let runs_programs = bound.steps.iter().any(|step| matches!(step.kind, StepKind::Command(_)));
         let scratch = runs_programs.then(|| request.prepared.ledger.private_folder()).transpose();
         let scratch = scratch.map_err(|error| WorkError::Program(error.to_string()))?;
-        let pulse = &request.pulse;
         let dumps = Mutex::default();
-        Ok(Self { scratch, instance, bound, request, tables, admin, owner, report, dumps, pulse })
+        Ok(Self { scratch, instance, bound, request, tables, admin, owner, report, dumps })
     }
 
     /// Stops the server cleanly, starts it again and connects anew. False when a setting that was asked for is not in force any more.
