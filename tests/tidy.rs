@@ -16,7 +16,7 @@ const LAYERS: &[(&str, &[&str])] = &[
     ("data", &["model"]),
     ("plan", &["model"]),
     ("spec", &["model", "plan"]),
-    ("engine", &["model", "data"]),
+    ("engine", &["model", "stats", "data"]),
     ("environment", &["model", "engine"]),
     ("run", &["model", "data", "engine", "environment"]),
     ("store", &["model"]),
