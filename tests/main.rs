@@ -21,4 +21,5 @@ mod server_local;
 mod server_methods;
 mod server_run;
 mod server_smoke;
+mod statistics;
 mod tidy;

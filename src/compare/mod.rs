@@ -1,11 +1,15 @@
 //! From records to answers: medians per treatment, ratios per factor. Pure; what may be averaged is decided by
 //! [`TrialRecord::reasons_against`](crate::model::TrialRecord::reasons_against) alone.
 
+mod claims;
 mod contrast;
 mod observations;
+mod pairs;
 mod stopping;
 mod summary;
 
+pub use crate::stats::MIN_BLOCKS;
+pub use claims::{Comparison, Facts, Judgement, Kind, Precondition, Ratio, Tolerance, Verdict, judge};
 pub use contrast::{Contrast, FactorContrast, Reading, Within};
 pub use stopping::enough;
-pub use summary::{Cell, MIN_BLOCKS, Metric, StepSummary, Summary, TrialErrors, summarise};
+pub use summary::{Cell, Metric, StepSummary, Summary, TrialErrors, summarise};

@@ -9,10 +9,6 @@ use super::observations::{Observations, find, fits};
 use crate::model::{Design, Measurement, Outcome, TrialRecord};
 use crate::stats::{median, relative_range};
 
-/// Fewer blocks than this allow no verdict: with six, the chance that all differences point one way by luck falls to 3 %
-/// (two-sided sign test, 2 / 2^6).
-pub const MIN_BLOCKS: usize = 6;
-
 /// A run, summarised.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct Summary {

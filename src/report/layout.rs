@@ -142,6 +142,6 @@ fn reading(reading: Reading) -> &'static str {
     }
 }
 
-fn none() -> String {
+pub(super) fn none() -> String {
     "-".to_owned()
 }

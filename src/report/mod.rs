@@ -2,6 +2,7 @@
 //!
 //! `layout` decides what is said, once; `terminal` and `markdown` only draw it.
 
+mod claims;
 mod heading;
 mod layout;
 mod markdown;
@@ -10,6 +11,7 @@ mod numbers;
 mod progress;
 mod terminal;
 
+pub use claims::{claims_markdown, claims_table, verdict_counts};
 pub use heading::heading;
 pub use markdown::markdown;
 pub use progress::{FinishedTrial, PlanSize, Progress};

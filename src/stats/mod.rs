@@ -10,7 +10,7 @@ mod spread;
 
 pub use family::{Place, level_for_family, place};
 pub use levels::{Components, components};
-pub use power::{blocks_needed, detectable, normal_quantile, t_power};
+pub use power::{blocks_needed, detectable};
 pub use ratio::{Interval, MIN_BLOCKS, geometric_mean_ratio, log_ratio, standard_deviation, t_quantile};
 pub use series::{effective_size, relative_error};
 pub use signed_rank::signed_rank_interval;

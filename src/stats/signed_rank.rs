@@ -1,5 +1,7 @@
 //! The interval of the signed-rank test: what can be said without trusting the size of any single value.
 
+use statrs::distribution::{ContinuousCDF, Normal};
+
 /// Up to so many values the distribution of the statistic is counted out; beyond, its normal limit is close enough.
 const COUNTED: usize = 60;
 
@@ -55,8 +57,12 @@ fn probabilities(n: usize) -> Vec<f64> {
 fn limit_depth(n: usize, tail: f64) -> usize {
     let n = n as f64;
     let variance = n * (n + 1.0) * (2.0 * n + 1.0) / 24.0;
-    let place = n * (n + 1.0) / 4.0 + super::normal_quantile(tail) * variance.sqrt();
+    let place = n * (n + 1.0) / 4.0 + normal_quantile(tail) * variance.sqrt();
     (place + 0.5).floor().max(1.0) as usize
+}
+
+fn normal_quantile(probability: f64) -> f64 {
+    Normal::new(0.0, 1.0).expect("0 and 1 are legal").inverse_cdf(probability)
 }
 
 #[cfg(test)]
@@ -66,7 +72,8 @@ mod tests {
     /// Critical values of the two-sided test at 5 %, as every table has them (Hollander and Wolfe, table A.4): k is one more.
     #[test]
     fn depths_are_those_of_the_tables() {
-        for (n, critical) in [(6, 0), (7, 2), (8, 3), (9, 5), (10, 8), (12, 13), (15, 25), (20, 52), (25, 89)] {
+        for (n, critical) in [(6, 0), (7, 2), (8, 3), (9, 5), (10, 8), (12, 13), (15, 25), (20, 52), (25, 89)]
+        {
             assert_eq!(depth(n, 0.95), critical + 1, "{n}");
         }
         assert_eq!(depth(5, 0.95), 0);
