@@ -8,6 +8,7 @@ mod failure;
 mod interrupt;
 mod options;
 mod plan;
+mod power;
 mod report;
 mod resume;
 mod run;

@@ -1,6 +1,6 @@
 //! `loadlab plan FILE`: what a run would do, without any server.
 
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 
 use clap::Args;
 
@@ -24,6 +24,9 @@ pub(super) struct PlanArguments {
     file: PathBuf,
     #[command(flatten)]
     spec: SpecOptions,
+    /// Folder of results, where an earlier run shows how far numbers scatter
+    #[arg(long, value_name = "FOLDER", default_value = "results")]
+    results: PathBuf,
     /// List every trial
     #[arg(long)]
     all: bool,
@@ -54,13 +57,13 @@ pub(super) fn plan(arguments: &PlanArguments) -> Result<Exit, Failure> {
         print_json(&spec, &plan, &totals, arguments.all);
         return Ok(Exit::Done);
     }
-    print(&head(&spec, &plan, &totals, &checked.to_string()));
+    print(&head(&spec, &plan, &totals, &checked.to_string(), &arguments.results));
     list(&spec, &plan, if arguments.all { usize::MAX } else { LISTED });
     Ok(Exit::Done)
 }
 
 /// Everything above the list of trials.
-fn head(spec: &Spec, plan: &Plan, totals: &Totals, checked: &str) -> String {
+fn head(spec: &Spec, plan: &Plan, totals: &Totals, checked: &str, results: &Path) -> String {
     let mut lines = vec![format!("experiment  {}: {}", spec.name, spec.question)];
     lines.extend(spec.design.factors.iter().map(|factor| {
         let levels: Vec<&str> = factor.levels.iter().map(|level| level.name.as_str()).collect();
@@ -77,6 +80,7 @@ fn head(spec: &Spec, plan: &Plan, totals: &Totals, checked: &str) -> String {
     lines.push(format!("disk        {} for the largest trial (freed after each)", bytes(totals.disk)));
     let time = duration(totals.seconds);
     lines.push(format!("time        about {time} (rough; better known once trials have run)"));
+    lines.extend(super::power::lines(spec, results));
     lines.push(format!("order       seed {}, digest {}", spec.design.seed, plan.order_digest()));
     lines.join("\n") + "\n"
 }

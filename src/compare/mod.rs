@@ -3,6 +3,7 @@
 
 mod claims;
 mod contrast;
+mod noise;
 mod observations;
 mod pairs;
 mod stopping;
@@ -11,5 +12,6 @@ mod summary;
 pub use crate::stats::MIN_BLOCKS;
 pub use claims::{Comparison, Facts, Judgement, Kind, Precondition, Ratio, Tolerance, Verdict, judge};
 pub use contrast::{Contrast, FactorContrast, Reading, Within};
+pub use noise::{Noise, noise};
 pub use stopping::enough;
-pub use summary::{Cell, Metric, StepSummary, Summary, TrialErrors, summarise};
+pub use summary::{Cell, Metric, StepSummary, Summary, TrialErrors, answers, summarise};

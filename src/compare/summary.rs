@@ -152,7 +152,7 @@ fn errors(records: &[TrialRecord]) -> Vec<TrialErrors> {
 }
 
 /// Names of steps by place, then name: treatments may have different steps.
-fn step_names(records: &[TrialRecord]) -> Vec<String> {
+pub(super) fn step_names(records: &[TrialRecord]) -> Vec<String> {
     let mut first: BTreeMap<&str, u32> = BTreeMap::new();
     for measurement in records.iter().flat_map(|record| &record.measurements) {
         let place = first.entry(&measurement.step).or_insert(measurement.step_index);
@@ -161,6 +161,12 @@ fn step_names(records: &[TrialRecord]) -> Vec<String> {
     let mut names: Vec<(u32, &str)> = first.into_iter().map(|(name, place)| (place, name)).collect();
     names.sort_unstable();
     names.into_iter().map(|(_, name)| name.to_owned()).collect()
+}
+
+/// Whether steps of this kind answer questions; creating and other SQL seldom do.
+#[must_use]
+pub fn answers(kind: &str) -> bool {
+    matches!(kind, "load" | "read" | "index")
 }
 
 fn step_summary(records: &[TrialRecord], design: &Design, step: &str) -> StepSummary {

@@ -144,6 +144,11 @@ fn note(judgement: &Judgement) -> String {
         let pairs = pairs.map_or_else(String::new, |comparison| format!(" of {}", pair(comparison)));
         parts.push(format!("{}{pairs} ({})", judgement.metric, judgement.end_point));
     }
+    let found = judgement.comparisons.first().and_then(|comparison| comparison.ratio.as_ref());
+    parts.extend(found.and_then(|found| {
+        let share = found.detectable?;
+        Some(format!("{} blocks find a difference of {} four times in five", found.blocks, percent(share)))
+    }));
     let tolerance = judgement.tolerance.as_ref();
     parts.extend(tolerance.map(|tolerance| {
         let (low, high) = tolerance.range;

@@ -2,7 +2,7 @@
 
 use super::notes::notes;
 use super::numbers::{bytes, number, percent, seconds, times};
-use crate::compare::{Cell, Contrast, Metric, Reading, StepSummary, Summary};
+use crate::compare::{Cell, Contrast, Metric, Reading, StepSummary, Summary, answers};
 
 /// Tables and notes, in order.
 #[derive(Debug)]
@@ -23,8 +23,8 @@ pub(super) struct Section {
 
 /// Lays a summary out. `all` includes create and sql steps, which seldom answer the question.
 pub(super) fn layout(summary: &Summary, all: bool) -> Layout {
-    let answers = |step: &&StepSummary| matches!(step.kind.as_str(), "load" | "read" | "index");
-    let mut steps: Vec<&StepSummary> = summary.steps.iter().filter(|step| all || answers(step)).collect();
+    let mut steps: Vec<&StepSummary> =
+        summary.steps.iter().filter(|step| all || answers(&step.kind)).collect();
     if steps.is_empty() {
         steps = summary.steps.iter().collect();
     }

@@ -1,5 +1,6 @@
 //! The results folder, summaries and reports, on made-up records.
 
+mod claims;
 pub(crate) mod fixture;
 mod journal;
 mod parquet;
