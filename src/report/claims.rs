@@ -4,6 +4,7 @@ use std::fmt::Write;
 
 use super::layout::{Section, none};
 use super::markdown::{draw as draw_markdown, escape};
+use super::notes::capitalised;
 use super::numbers::{number, percent, times};
 use super::terminal::{draw, wrap};
 use crate::compare::{Comparison, Judgement, Kind, MIN_BLOCKS, Verdict};
@@ -138,48 +139,55 @@ fn notes(judgements: &[Judgement]) -> Vec<String> {
 }
 
 fn note(judgement: &Judgement) -> String {
-    let mut parts = vec![format!("{}: {}: {}", name(judgement), verdict(judgement), judgement.reason)];
-    if !judgement.metric.is_empty() {
-        let pairs = judgement.comparisons.first().filter(|_| judgement.comparisons.len() == 1);
-        let pairs = pairs.map_or_else(String::new, |comparison| format!(" of {}", pair(comparison)));
-        parts.push(format!("{}{pairs} ({})", judgement.metric, judgement.end_point));
-    }
-    let found = judgement.comparisons.first().and_then(|comparison| comparison.ratio.as_ref());
-    parts.extend(found.and_then(|found| {
-        let share = found.detectable?;
-        Some(format!("{} blocks find a difference of {} four times in five", found.blocks, percent(share)))
-    }));
-    let tolerance = judgement.tolerance.as_ref();
-    parts.extend(tolerance.map(|tolerance| {
-        let (low, high) = tolerance.range;
-        format!("tolerated {} to {}: {}", times(low), times(high), tolerance.from)
-    }));
+    let mut parts = vec![format!("{}: {}", name(judgement), verdict(judgement)), judgement.reason.clone()];
+    parts.extend(about(judgement));
+    let judged = judgement.verdict.is_some_and(|verdict| verdict != Verdict::NotComparable);
+    parts.extend(judged.then(|| arithmetic(judgement)).into_iter().flatten());
     let missing = judgement.comparisons.iter().map(|comparison| comparison.pairs_missing).sum::<usize>();
     if missing > 0 || !judgement.left_out.is_empty() {
         let reasons = judgement.left_out.iter().map(|(reason, count)| format!("{count} {reason}"));
-        parts.push(format!(
-            "{missing} pairs missing; trials left out: {}",
-            reasons.collect::<Vec<_>>().join(", ")
-        ));
-    }
-    if judgement.verdict != Some(Verdict::NotComparable) {
-        let met = judgement.preconditions.iter().map(|need| format!("{} (found {})", need.need, need.found));
-        let met: Vec<String> = met.collect();
-        parts.extend((!met.is_empty()).then(|| format!("needs {}", met.join(", "))));
+        let reasons = reasons.collect::<Vec<_>>().join(", ");
+        parts.push(format!("{missing} pairs are missing, trials left out: {reasons}"));
     }
     parts.extend(judgement.blocks_needed.map(|blocks| format!("about {blocks} blocks would decide it")));
-    parts.extend(
-        judgement
-            .confounds
-            .as_ref()
-            .map(|confounds| format!("mind: {}", confounds.trim().trim_end_matches('.'))),
-    );
-    let mut source = judgement.source.title.clone();
-    if let Some(date) = &judgement.source.date {
-        let _ = write!(source, " ({date})");
+    parts.extend(judgement.confounds.as_ref().map(|confounds| format!("mind: {}", confounds.trim())));
+    let date = judgement.source.date.as_ref().map_or_else(String::new, |date| format!(" ({date})"));
+    parts.push(format!("source: {}{date}", judgement.source.title));
+    let sentences = parts.iter().enumerate().map(|(index, part)| {
+        let part = part.trim_end_matches('.');
+        // Ids are written as they are.
+        format!("{}.", if index == 0 { part.to_owned() } else { capitalised(part) })
+    });
+    sentences.collect::<Vec<_>>().join(" ")
+}
+
+/// What is compared, and from when to when.
+fn about(judgement: &Judgement) -> Option<String> {
+    if judgement.comparisons.is_empty() && judgement.kind != Kind::Absolute {
+        return None;
     }
-    parts.push(format!("source: {source}"));
-    parts.join(". ") + "."
+    let only = judgement.comparisons.first().filter(|_| judgement.comparisons.len() == 1);
+    let pairs = only.map_or_else(String::new, |comparison| format!(" of {}", pair(comparison)));
+    Some(format!("it is about {}{pairs}, {}", judgement.metric, judgement.end_point))
+}
+
+/// Tolerance, needs, and what the blocks can find.
+fn arithmetic(judgement: &Judgement) -> Vec<String> {
+    let mut parts = Vec::new();
+    parts.extend(judgement.tolerance.as_ref().map(|tolerance| {
+        let (low, high) = tolerance.range;
+        format!("tolerated are {} to {}: {}", times(low), times(high), tolerance.from)
+    }));
+    let found = judgement.comparisons.first().and_then(|comparison| comparison.ratio.as_ref());
+    parts.extend(found.and_then(|found| {
+        // A counter that is the same in every block finds anything.
+        let share = found.detectable.filter(|share| *share > 0.000_5)?;
+        Some(format!("{} blocks find a difference of {} four times in five", found.blocks, percent(share)))
+    }));
+    let met = judgement.preconditions.iter().map(|need| format!("{} (found {})", need.need, need.found));
+    let met = met.collect::<Vec<_>>().join(", ");
+    parts.extend((!met.is_empty()).then(|| format!("it needs {met}")));
+    parts
 }
 
 fn unit(unit: RawUnit) -> &'static str {

@@ -19,7 +19,9 @@ pub(super) fn tolerance(claim: &Claim) -> Option<Tolerance> {
     let (log, from) = match claim.raw.as_ref().filter(|raw| !raw.of.is_empty() && !raw.to.is_empty()) {
         Some(raw) => of_raw(raw),
         None => {
-            let rounding = half_step(&[published], None) / published;
+            // Two digits are meant even where the second is a zero: 3.0 is read as 3.
+            let second = 10_f64.powf(published.log10().floor() - 1.0) / 2.0;
+            let rounding = half_step(&[published], None).min(second) / published;
             let from = format!(
                 "the source gives no values: {:.0} % and the rounding of {published}",
                 FLOOR_OF_ONE * 100.0
