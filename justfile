@@ -33,6 +33,11 @@ report *ARGS:
 claims *ARGS:
     @{{loadlab}} claims "$@"
 
+# Compare two runs, or two treatments: just compare storage=logged storage=unlogged
+[group("experiments")]
+compare FIRST SECOND *ARGS:
+    @{{loadlab}} compare "$@"
+
 # Execute the notebook on results/ and keep the executed copy there
 [group("experiments")]
 notebook NOTEBOOK="notebooks/01-first-look.ipynb" RESULTS="results": python

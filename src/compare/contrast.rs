@@ -156,7 +156,7 @@ fn speed_ratio(metric: Metric, value: f64, reference: f64) -> Option<f64> {
     }
 }
 
-fn reading(blocks: usize, bounds: Option<(f64, f64)>) -> Reading {
+pub(super) fn reading(blocks: usize, bounds: Option<(f64, f64)>) -> Reading {
     match bounds {
         _ if blocks < MIN_BLOCKS => Reading::Exploratory,
         Some((low, _)) if low > 1.0 => Reading::Faster,

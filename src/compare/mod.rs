@@ -8,6 +8,7 @@ mod observations;
 mod pairs;
 mod stopping;
 mod summary;
+mod versus;
 
 pub use crate::stats::MIN_BLOCKS;
 pub use claims::{Comparison, Facts, Judgement, Kind, Precondition, Ratio, Tolerance, Verdict, judge};
@@ -15,3 +16,4 @@ pub use contrast::{Contrast, FactorContrast, Reading, Within};
 pub use noise::{Noise, noise};
 pub use stopping::enough;
 pub use summary::{Cell, Metric, StepSummary, Summary, TrialErrors, answers, summarise};
+pub use versus::{Line, Side, versus_group, versus_run};

@@ -66,6 +66,15 @@ pub enum Metric {
 }
 
 impl Metric {
+    /// 1 where more is faster, -1 where less is.
+    #[must_use]
+    pub fn sign(self) -> f64 {
+        match self {
+            Self::RowsPerSecond => 1.0,
+            Self::Seconds => -1.0,
+        }
+    }
+
     /// The metric's value of a measurement.
     #[must_use]
     pub fn value(self, measurement: &Measurement) -> Option<f64> {

@@ -133,7 +133,7 @@ fn contrast_row(factor: &str, what: String, contrast: &Contrast) -> Vec<String> 
     ]
 }
 
-fn reading(reading: Reading) -> &'static str {
+pub(super) fn reading(reading: Reading) -> &'static str {
     match reading {
         Reading::Exploratory => "exploratory",
         Reading::Faster => "faster",

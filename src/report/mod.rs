@@ -10,12 +10,14 @@ mod notes;
 mod numbers;
 mod progress;
 mod terminal;
+mod versus;
 
 pub use claims::{claims_markdown, claims_table, verdict_counts};
 pub use heading::heading;
 pub use markdown::markdown;
 pub use progress::{FinishedTrial, PlanSize, Progress};
 pub use terminal::table;
+pub use versus::versus_table;
 
 use crate::compare::Summary;
 

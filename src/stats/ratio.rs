@@ -76,7 +76,12 @@ pub fn standard_deviation(values: &[f64]) -> Option<f64> {
 #[must_use]
 #[expect(clippy::cast_precision_loss, reason = "degrees of freedom stay far below 2^53")]
 pub fn t_quantile(probability: f64, degrees: usize) -> f64 {
-    let degrees = degrees.max(1) as f64;
+    t_quantile_of(probability, degrees as f64)
+}
+
+/// The same for degrees of freedom that are no whole number.
+pub(super) fn t_quantile_of(probability: f64, degrees: f64) -> f64 {
+    let degrees = degrees.max(1.0);
     let distribution = StudentsT::new(0.0, 1.0, degrees).expect("scale 1 and degrees >= 1 are legal");
     distribution.inverse_cdf(probability.clamp(0.0, 1.0))
 }

@@ -5,3 +5,4 @@ pub(crate) mod fixture;
 mod journal;
 mod parquet;
 mod report;
+mod versus;
