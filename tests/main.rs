@@ -31,4 +31,5 @@ mod server_run;
 mod server_smoke;
 mod server_sql;
 mod server_wide;
+mod statistics;
 mod tidy;
