@@ -25,7 +25,7 @@ use crate::server_encode::{Case, composites, moments, numbers, texts};
 use crate::server_local::environment;
 
 /// Seeds that once failed.
-const REGRESSIONS: &[u64] = &[];
+const REGRESSIONS: &[u64] = &[9];
 /// Tables of these further seeds; `LOADLAB_SEEDS=200` tries so many instead, for a search that takes its time.
 const SEEDS: std::ops::Range<u64> = 1..9;
 /// Pieces that random texts are put together from.
@@ -325,11 +325,9 @@ impl Paths<'_> {
     async fn holds(&self, path: &str) {
         let stored = stored_content(&self.session.client, &self.table).await.unwrap();
         if stored != [self.expected] {
-            let difference = {
-                let all = 0..self.table.rows;
-                first_difference(&self.session.client, &self.table, &[all]).await.unwrap()
-            };
-            let words = difference.map_or_else(String::new, |(_, difference)| difference.to_string());
+            let all = 0..self.table.rows;
+            let found = first_difference(&self.session.client, &self.table, &[all]).await.unwrap();
+            let words = found.map_or_else(String::new, |(_, difference)| difference.to_string());
             panic!(
                 "seed {}: {path} gives other rows: {words}\ntable: {}",
                 self.table.seed,
@@ -371,8 +369,7 @@ impl Paths<'_> {
             cache: Cache::AsIs,
             state: State::AsLoaded,
         };
-        let progress = Progress::new(clients);
-        let parking = Parking::default();
+        let (progress, parking) = (Progress::new(clients), Parking::default());
         let request = ReadRequest {
             endpoint: &self.instance.endpoint,
             table: &self.table,

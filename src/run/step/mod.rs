@@ -30,10 +30,10 @@ pub(super) use verify::{Check, run_check};
 pub(in crate::run) struct Taken {
     pub(super) measurement: Measurement,
     pub(super) samples: Vec<Sample>,
-    /// What a client program has printed so far.
-    printed: Option<Printed>,
     /// What is verified after the last step.
     pub(super) verify_later: Option<Check>,
+    /// What a client program has printed so far.
+    printed: Option<Printed>,
 }
 
 impl Taken {

@@ -17,7 +17,7 @@ pub(super) fn check(trial: &BoundTrial) -> Vec<Finding> {
     }
     let mut findings = history.findings;
     let works = |kind: &StepKind| {
-        matches!(kind, StepKind::Load(_) | StepKind::Sql { .. } | StepKind::Command(_) | StepKind::Restore(_))
+        matches!(kind, StepKind::Load(_) | StepKind::Sql { .. } | StepKind::Restore(_) | StepKind::Command(_))
     };
     if !trial.steps.iter().any(|step| works(&step.kind)) {
         let message = "no step loads rows, runs SQL or a command, so there is nothing to measure";
@@ -67,9 +67,9 @@ impl<'a> History<'a> {
         match &step.kind {
             StepKind::Create { table, with_indexes } => self.create(index, *table, *with_indexes),
             StepKind::Index { table } => self.index(index, *table),
+            StepKind::Sql { statements, transaction } => self.sql_step(index, statements, *transaction),
             // A program may do anything that SQL may do.
             StepKind::Command(_) => self.sql = true,
-            StepKind::Sql { statements, transaction } => self.sql_step(index, statements, *transaction),
             StepKind::Load(load) => self.load(index, load),
             StepKind::Read(read) => self.read(index, read),
             StepKind::Dump(dump) => self.dump(index, dump),

@@ -30,10 +30,10 @@ pub struct StepBinder<'a> {
     pub tables: &'a [Table],
     /// Names of all tables of the file, also of those that are wrong.
     pub table_names: &'a [&'a str],
-    /// Folder of the experiment file.
-    pub folder: &'a Path,
     /// Files that the experiment names.
     pub files: &'a Files,
+    /// Folder of the experiment file.
+    pub folder: &'a Path,
 }
 
 impl StepBinder<'_> {
