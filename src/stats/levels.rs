@@ -11,7 +11,7 @@ pub struct Components {
     pub within: f64,
 }
 
-/// Variance components of groups of repeated values, by the analysis of variance (S. R. Searle, G. Casella and C. E. McCulloch,
+/// Variance components of groups of repeated values, by the analysis of variance (S. R. Searle, G. Casella and C. E. `McCulloch`,
 /// "Variance Components", chapter 3; for benchmarks: T. Kalibera and R. Jones, "Rigorous benchmarking in reasonable time", ISMM 2013).
 /// `None` with fewer than two groups, or when no group has two values.
 #[must_use]

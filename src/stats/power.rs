@@ -65,7 +65,7 @@ fn multiplier(blocks: usize, level: f64, power: f64) -> f64 {
 mod tests {
     use super::*;
 
-    /// Pairs for 80 % by the noncentral t distribution (SciPy 1.17, `scipy.stats.nct`; 34 for half a deviation is also what
+    /// Pairs for 80 % by the noncentral t distribution (`scipy.stats.nct` of version 1.17; 34 for half a deviation is also what
     /// G*Power and R's `power.t.test(type = "paired")` give), before the cost of the signed-rank half.
     #[test]
     fn pairs_are_those_of_the_noncentral_t_distribution() {

@@ -35,7 +35,7 @@ pub fn log_ratio(a: f64, b: f64) -> Option<f64> {
 /// The interval is the smallest that holds two: Student's for the mean of the log ratios (W. S. Gosset, "The probable error of
 /// a mean", Biometrika 6(1), 1908), and that of the signed-rank test ([`signed_rank_interval`]). The first uses the size of every value, the
 /// second only their order; a difference is one that both show. With six pairs this means that all six point the same way.
-/// Coverage for noise of many kinds is in docs/METHODOLOGY.md; the bootstrap (BCa) reaches 80 to 87 % with six pairs.
+/// Coverage for noise of many kinds is in docs/METHODOLOGY.md; the bias-corrected bootstrap reaches 79 to 87 % with six pairs.
 ///
 /// `level` is the coverage, 0.95 for 95 %. `None` without pairs or for a `level` that is not strictly between 0 and 1.
 #[must_use]

@@ -16,21 +16,22 @@ const DIGITS: i32 = 6;
 /// The tolerance of a ratio claim; `None` without a published number.
 pub(super) fn tolerance(claim: &Claim) -> Option<Tolerance> {
     let published = claim.published.filter(|ratio| ratio.is_finite() && *ratio > 0.0)?;
-    let (log, from) = match claim.raw.as_ref().filter(|raw| !raw.of.is_empty() && !raw.to.is_empty()) {
-        Some(raw) => of_raw(raw),
-        None => {
-            // Two digits are meant even where the second is a zero: 3.0 is read as 3.
-            let second = 10_f64.powf(published.log10().floor() - 1.0) / 2.0;
-            let rounding = half_step(&[published], None).min(second) / published;
-            let from = format!(
-                "the source gives no values: {:.0} % and the rounding of {published}",
-                FLOOR_OF_ONE * 100.0
-            );
-            (FLOOR_OF_ONE.ln_1p() + rounding, from)
-        }
-    };
+    let raw = claim.raw.as_ref().filter(|raw| !raw.of.is_empty() && !raw.to.is_empty());
+    let (log, from) = raw.map_or_else(|| of_number(published), of_raw);
     let share = log.exp_m1();
     Some(Tolerance { share, range: (published * (-log).exp(), published * log.exp()), from })
+}
+
+/// Log of the tolerance of a ratio without the values behind it.
+fn of_number(published: f64) -> (f64, String) {
+    // Two digits are meant even where the second is a zero: 3.0 is read as 3.
+    let second = 10_f64.powf(published.log10().floor() - 1.0) / 2.0;
+    let rounding = half_step(&[published], None).min(second) / published;
+    let percent = FLOOR_OF_ONE * 100.0;
+    (
+        FLOOR_OF_ONE.ln_1p() + rounding,
+        format!("the source gives no values: {percent:.0} % and the rounding of {published}"),
+    )
 }
 
 /// Log of the tolerance, from the spread of the printed values and their rounding.
