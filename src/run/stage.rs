@@ -89,7 +89,7 @@ impl<'a> Stage<'a> {
         let scratch = scratch.map_err(|error| WorkError::Program(error.to_string()))?;
         let pulse = &request.pulse;
         let dumps = Mutex::default();
-        Ok(Self { scratch, instance, bound, request, tables, admin, owner, report, dumps, pulse })
+        Ok(Self { instance, bound, request, tables, admin, owner, report, dumps, scratch, pulse })
     }
 
     /// Stops the server cleanly, starts it again and connects anew. False when a setting that was asked for is not in force any more.
