@@ -148,6 +148,10 @@ impl Provider for ExternalProvider {
         Backend::External
     }
 
+    fn major(&self) -> Option<u32> {
+        self.server.get().map(|server| server.major)
+    }
+
     fn prepare(&self) -> Boxed<'_, Result<(), EnvironmentError>> {
         Box::pin(async {
             self.server().await?;

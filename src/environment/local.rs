@@ -21,6 +21,7 @@ use super::local_programs::{LocalPrograms, with_programs};
 use super::local_server::LocalServer;
 use super::place::{Place, SOCKET_PORT};
 use super::template::{Maker, Template};
+use super::wanted::Wanted;
 use super::{Boxed, EnvironmentError, Instance, InstanceFacts, Launch, Provider, fresh, overlay};
 use crate::engine::postgres::{Endpoint, Exchange, Secret};
 use crate::model::{Backend, ConnectionPath, EnvironmentSpec, FreshMethod, InitOptions};
@@ -82,15 +83,18 @@ impl LocalProvider {
         ledger: &Arc<Ledger>,
     ) -> Result<(Self, String), EnvironmentError> {
         let found = discover(spec.binaries.as_deref(), cache).await?;
-        let (binaries, why) = match found.choose(spec.versions) {
+        let wanted = Wanted::of(spec);
+        let (binaries, why) = match found.choose(&wanted) {
             Ok(binaries) => {
                 let why = format!("PostgreSQL {} found by: {}", binaries.version, binaries.source);
                 (binaries.clone(), why)
             }
             // Of a folder the user named, nothing else is taken silently.
-            Err(nothing) if offline || spec.binaries.is_some() => return Err(nothing),
+            Err(nothing) if offline || spec.binaries.is_some() || !wanted.can_be_fetched() => {
+                return Err(nothing);
+            }
             Err(nothing) => {
-                let binaries = install(spec.versions.max, cache, offline, ledger)
+                let binaries = install(spec.versions.max, spec.builder, cache, offline, ledger)
                     .await
                     .map_err(|error| both(&nothing, &error))?;
                 let why = format!("PostgreSQL {} was fetched: {}", binaries.version, binaries.source);
@@ -234,6 +238,10 @@ impl LocalProvider {
 impl Provider for LocalProvider {
     fn backend(&self) -> Backend {
         Backend::Local
+    }
+
+    fn major(&self) -> Option<u32> {
+        Some(self.binaries.major)
     }
 
     fn prepare(&self) -> Boxed<'_, Result<(), EnvironmentError>> {

@@ -5,6 +5,7 @@
 //! [`ledger`] and removed by the reaper process, the next start or `loadlab clean`.
 
 mod account;
+pub mod build;
 mod child;
 pub mod choose;
 pub mod clean;
@@ -21,6 +22,7 @@ pub mod local;
 mod local_command;
 mod local_programs;
 mod local_server;
+pub mod needs;
 mod overlay;
 pub mod page_cache;
 mod place;
@@ -29,6 +31,7 @@ pub mod program;
 pub mod reaper;
 mod shared_memory;
 mod template;
+mod wanted;
 
 use std::future::Future;
 use std::path::PathBuf;
@@ -45,6 +48,9 @@ pub type Boxed<'a, T> = Pin<Box<dyn Future<Output = T> + Send + 'a>>;
 pub trait Provider: Send + Sync {
     /// Which backend this is.
     fn backend(&self) -> Backend;
+
+    /// Major version of the servers, as far as it is known before one runs.
+    fn major(&self) -> Option<u32>;
 
     /// Makes whatever is made once: template, baked image. Safe to call again; cheap when nothing is missing.
     fn prepare(&self) -> Boxed<'_, Result<(), EnvironmentError>>;

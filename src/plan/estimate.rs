@@ -311,7 +311,7 @@ fn until_seconds(until: Until, bytes: f64) -> f64 {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::model::{ColumnType, CopyFormat, Generator, Step, TableCopy, Verify};
+    use crate::model::{ColumnType, CopyFormat, Generator, Needs, Step, TableCopy, Verify};
     use crate::plan::width::tests::column;
 
     fn environment() -> crate::model::EnvironmentSpec {
@@ -361,7 +361,7 @@ mod tests {
             step("create", StepKind::Create { table: 0, with_indexes: true }),
             step("load", StepKind::Load(load)),
         ];
-        BoundTrial { environment: environment(), tables: vec![table], steps }
+        BoundTrial { environment: environment(), needs: Needs::default(), tables: vec![table], steps }
     }
 
     fn copy() -> LoadMethod {

@@ -3,17 +3,14 @@
 use std::collections::HashMap;
 use std::sync::{Arc, Mutex, PoisonError};
 
-use tokio::sync::watch;
-
-use super::Pulse;
 use super::guards;
 use super::machine::Machine;
 use super::step::Dumped;
 use super::trial::TrialRequest;
 use super::waits::Waits;
 use crate::engine::postgres::load::WorkError;
-use crate::engine::postgres::settings::ServerReport;
-use crate::engine::postgres::{Role, Session, counters};
+use crate::engine::postgres::settings::{self, ServerReport};
+use crate::engine::postgres::{Role, Session, cluster, counters};
 use crate::environment::ledger::PrivatePath;
 use crate::environment::{EnvironmentError, Instance, Usage};
 use crate::model::{Backend, BoundTrial, Guard, Measurement, Pressure, ServerCounters, StepKind, Table};
@@ -32,12 +29,10 @@ pub(super) struct Stage<'a> {
     /// Reads tables back.
     pub(super) owner: Session,
     pub(super) report: ServerReport,
-    /// Dumps that steps have made, by step.
-    dumps: Mutex<HashMap<String, Dumped>>,
     /// Where client programs may write; made for trials that have some.
     pub(super) scratch: Option<PrivatePath>,
-    /// Told while a load by duration is at work.
-    pub(super) pulse: &'a watch::Sender<Pulse>,
+    /// Dumps that steps have made, by step.
+    dumps: Mutex<HashMap<String, Dumped>>,
 }
 
 /// Everything read just before a step.
@@ -78,8 +73,8 @@ impl<'a> Stage<'a> {
         let bound: &BoundTrial = &request.prepared.bound;
         let admin = Session::open(&instance.endpoint, Role::Admin).await?;
         let owner = Session::open(&instance.endpoint, Role::Owner).await?;
-        let report =
-            crate::engine::postgres::settings::report(&admin.client, &bound.environment.settings).await?;
+        let requested = cluster::requested(&bound.environment, instance.facts.backend);
+        let report = settings::report(&admin.client, &requested).await?;
         if instance.facts.backend != Backend::External {
             counters::allow_checkpoints(&admin.client, report.version_num).await?;
         }
@@ -87,9 +82,8 @@ impl<'a> Stage<'a> {
         let runs_programs = bound.steps.iter().any(|step| matches!(step.kind, StepKind::Command(_)));
         let scratch = runs_programs.then(|| request.prepared.ledger.private_folder()).transpose();
         let scratch = scratch.map_err(|error| WorkError::Program(error.to_string()))?;
-        let pulse = &request.pulse;
         let dumps = Mutex::default();
-        Ok(Self { instance, bound, request, tables, admin, owner, report, dumps, scratch, pulse })
+        Ok(Self { instance, bound, request, tables, admin, owner, report, dumps, scratch })
     }
 
     /// Stops the server cleanly, starts it again and connects anew. False when a setting that was asked for is not in force any more.
@@ -104,8 +98,8 @@ impl<'a> Stage<'a> {
         };
         self.admin = Session::open(&self.instance.endpoint, Role::Admin).await?;
         self.owner = Session::open(&self.instance.endpoint, Role::Owner).await?;
-        let asked = &self.bound.environment.settings;
-        let report = crate::engine::postgres::settings::report(&self.admin.client, asked).await?;
+        let asked = cluster::requested(&self.bound.environment, self.instance.facts.backend);
+        let report = settings::report(&self.admin.client, &asked).await?;
         self.report.postmaster_start = report.postmaster_start;
         Ok(Ok(report.settings.iter().all(|setting| setting.in_force)))
     }

@@ -10,7 +10,7 @@ use super::step::{Check, Taken, run_check, run_step};
 use super::{Expectations, Prepared, Pulse};
 use crate::engine::postgres::load::WorkError;
 use crate::engine::postgres::{Role, Session, SessionError};
-use crate::environment::{EnvironmentError, Instance, Launch};
+use crate::environment::{EnvironmentError, Instance, Launch, Provider};
 use crate::model::{Guard, Outcome, PlannedTrial, ServerFacts, Storage, TrialRecord};
 
 /// Longest time for launching or removing a server; providers have shorter deadlines of their own.
@@ -37,13 +37,21 @@ pub(super) async fn run_trial(
 ) -> TrialRecord {
     let start = Instant::now();
     let mut record = blank(&request);
+    let provider = match &request.prepared.provider {
+        Ok(provider) => provider.as_ref(),
+        Err(reason) => {
+            record.outcome = Outcome::NotRun;
+            record.error = Some(reason.clone());
+            return record;
+        }
+    };
     let cpus = request.prepared.bound.environment.client_cpuset.as_deref();
     if let Err(error) = super::client::pin(cpus) {
         record.outcome = Outcome::EnvironmentFault;
         record.error = Some(error);
         return record;
     }
-    match launch(&request).await {
+    match launch(&request, provider).await {
         Err(error) => {
             record.outcome = Outcome::EnvironmentFault;
             record.error = Some(error.to_string());
@@ -84,13 +92,13 @@ fn blank(request: &TrialRequest<'_>) -> TrialRecord {
     }
 }
 
-async fn launch(request: &TrialRequest<'_>) -> Result<Instance, EnvironmentError> {
+async fn launch(request: &TrialRequest<'_>, provider: &dyn Provider) -> Result<Instance, EnvironmentError> {
     let launch = Launch {
         run_id: request.run_id.to_owned(),
         trial: request.trial.number,
         environment: request.prepared.bound.environment.clone(),
     };
-    let started = tokio::time::timeout(PROVIDER_DEADLINE, request.prepared.provider.start(&launch)).await;
+    let started = tokio::time::timeout(PROVIDER_DEADLINE, provider.start(&launch)).await;
     started.unwrap_or_else(|_| {
         Err(EnvironmentError::NotReady { reason: format!("no answer within {PROVIDER_DEADLINE:?}") })
     })
@@ -301,6 +309,7 @@ fn facts(stage: &Stage<'_>) -> ServerFacts {
         connection: facts.connection.clone(),
         cpuset: facts.cpuset.clone(),
         client_cpuset: environment.client_cpuset.clone(),
+        cluster: Some(stage.report.cluster.clone()),
         durable: stage.report.durable && environment.storage != Storage::Tmpfs && facts.storage != "tmpfs",
     }
 }

@@ -182,6 +182,12 @@ impl Provider for ContainerProvider {
         Backend::Container
     }
 
+    fn major(&self) -> Option<u32> {
+        // An image need not declare it; then the one that was baked of it tells.
+        let baked = || self.baked.try_lock().ok()?.values().next().map(|baked| baked.major);
+        self.image.major.or_else(baked)
+    }
+
     fn prepare(&self) -> Boxed<'_, Result<(), EnvironmentError>> {
         Box::pin(async { self.baked(&self.spec.init).await.map(drop) })
     }

@@ -122,7 +122,7 @@ async fn by_duration(
     let work = async { tokio::try_join!(joined(at_work(clients)), edges) };
     let ended = tokio::select! {
         ended = work => ended,
-        never = pulse::beat(stage.pulse, &taken.measurement.step, window, progress) => match never {},
+        never = pulse::beat(&stage.request.pulse, &taken.measurement.step, window, progress) => match never {},
     };
     let timeline = progress.timeline();
     taken.samples = sampler::timed(&timeline, taken.measurement.step_index, &taken.measurement.step);

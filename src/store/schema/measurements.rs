@@ -2,7 +2,8 @@
 
 use super::{Column, FileSchema, Row, Value, columns, identity};
 use crate::model::{
-    Backend, Latency, Measurement, Outside, Pressure, ReadState, Scanned, ServerCounters, ServerFacts, Spans,
+    ClusterFacts, Latency, Measurement, Outside, Pressure, ReadState, Scanned, ServerCounters, ServerFacts,
+    Spans,
 };
 
 pub(super) const FILE: FileSchema = FileSchema {
@@ -28,12 +29,12 @@ const COLUMNS: &[Column] = columns! {
     started_at Time "UTC" "When the trial began; a label, spans do not come from it" = |r| Value::Time(r.record.started_at);
     trial_seconds Float "seconds" "Whole trial, from launching the server to having removed it" = |r| r.record.seconds.into();
     server_start_seconds Float "seconds" "Launch to the second answered query; outside every step" = |r| r.record.server_start_seconds.into();
-    trial_outcome Text "" "`ok`, `failed`, `timed_out`, `environment_fault` or `cancelled`, for the trial" = |r| r.record.outcome.name().into();
+    trial_outcome Text "" "`ok`, `failed`, `timed_out`, `environment_fault`, `cancelled`, or `not_run` when this machine lacks what the experiment needs, for the trial" = |r| r.record.outcome.name().into();
     trial_error Text "" "What ended the trial, with its causes; passwords removed" = |r| r.record.error.as_ref().into();
     trial_error_sqlstate Text "" "SQLSTATE of that error, when the server sent one" = |r| r.record.error_sqlstate.as_ref().into();
 
     environment Text "" "Name of the environment" = |r| server(r, |s| (&s.environment).into());
-    backend Text "" "`container`, `local` or `external`" = |r| server(r, |s| backend(s.backend).into());
+    backend Text "" "`container`, `local` or `external`" = |r| server(r, |s| s.backend.word().into());
     server_version_num Int "" "`server_version_num`, 180001 for 18.1" = |r| server(r, |s| s.version_num.into());
     server_identity Text "" "Image id, or version and checksum of the binaries" = |r| server(r, |s| (&s.identity).into());
     server_fresh Text "" "How the data directory was made fresh" = |r| server(r, |s| (&s.fresh).into());
@@ -42,6 +43,13 @@ const COLUMNS: &[Column] = columns! {
     server_cpuset Text "" "CPUs of the server, if limited" = |r| server(r, |s| s.cpuset.as_ref().into());
     client_cpuset Text "" "CPUs of the client, if limited" = |r| server(r, |s| s.client_cpuset.as_ref().into());
     durable Bool "" "False when fsync, full_page_writes or synchronous_commit is off, or the storage is memory" = |r| server(r, |s| s.durable.into());
+
+    block_size_bytes Int "bytes" "Size of a block, as the server says it" = |r| cluster(r, |c| c.block_size.into());
+    wal_segment_size_bytes Int "bytes" "Size of a WAL segment" = |r| cluster(r, |c| c.wal_segment_size.into());
+    data_checksums Bool "" "Whether pages carry checksums" = |r| cluster(r, |c| c.data_checksums.into());
+    encoding Text "" "Encoding of the trial's database" = |r| cluster(r, |c| (&c.encoding).into());
+    locale_provider Text "" "Who compares text in it: `libc`, `icu` or `builtin`" = |r| cluster(r, |c| (&c.locale_provider).into());
+    locale Text "" "By which locale of that provider" = |r| cluster(r, |c| (&c.locale).into());
 
     step_index Int "" "Place of the step in the trial, from 0" = |r| step(r, |m| m.step_index.into());
     step Text "" "Name of the step" = |r| step(r, |m| (&m.step).into());
@@ -138,6 +146,10 @@ fn server(row: &Row<'_>, value: fn(&ServerFacts) -> Value) -> Value {
     row.record.server.as_ref().map_or(Value::Null, value)
 }
 
+fn cluster(row: &Row<'_>, value: fn(&ClusterFacts) -> Value) -> Value {
+    row.record.server.as_ref().and_then(|server| server.cluster.as_ref()).map_or(Value::Null, value)
+}
+
 fn step(row: &Row<'_>, value: fn(&Measurement) -> Value) -> Value {
     row.measurement.map_or(Value::Null, value)
 }
@@ -191,12 +203,4 @@ fn guards(row: &Row<'_>) -> Value {
 fn valid(row: &Row<'_>) -> Value {
     let usable = |measurement| row.record.reasons_against(measurement).is_empty();
     (!row.run.smoke && row.measurement.is_some_and(usable)).into()
-}
-
-fn backend(backend: Backend) -> &'static str {
-    match backend {
-        Backend::Container => "container",
-        Backend::Local => "local",
-        Backend::External => "external",
-    }
 }
