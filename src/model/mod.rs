@@ -33,5 +33,7 @@ pub use step::{
     By, Cache, Capture, CaptureFrom, Command, Copy, CopyFormat, CopySource, Decode, Generate, Insert, Load, LoadMethod, Procedure, Read,
     ReadMethod, SameTransaction, SelectMode, State, Step, StepKind, Stream, TextOrBinary, Unit, Unnest, Until, Verify,
 };
-pub use table::{Column, ColumnType, Generator, Persistence, Table, TableCopy, TemplatePart, TextShape};
+pub use table::{
+    Column, ColumnType, Generator, Persistence, StoredColumn, Table, TableCopy, TemplatePart, TextShape,
+};
 pub use trial::{BoundTrial, PlannedTrial};

@@ -14,6 +14,7 @@ use crate::spec::diagnostic::{Diagnostic, Diagnostics};
 use crate::spec::files::Files;
 use crate::spec::lint::warnings;
 use crate::spec::render::{Renderer, names_of};
+use crate::spec::rows_from::RowFiles;
 use crate::spec::server::{self, EnvironmentAsWritten};
 use crate::spec::sql_cache::SqlCache;
 use crate::spec::steps::StepBinder;
@@ -62,6 +63,8 @@ pub struct Spec {
     /// Environment files that were read; what was wrong with them is kept as well.
     pub(super) environments: Mutex<BTreeMap<String, Result<Arc<EnvironmentAsWritten>, Diagnostics>>>,
     pub(super) sql: SqlCache,
+    /// Files with rows.
+    pub(super) rows: RowFiles,
 }
 
 /// A bound trial and the trees its values come from.
@@ -114,6 +117,7 @@ impl Spec {
             names: &names,
             seed: self.design.seed,
             sql: &self.sql,
+            rows: &self.rows,
         };
         let tables: Vec<_> =
             file.tables.iter().filter_map(|(name, table)| binder.bind(name, table, found)).collect();
@@ -200,6 +204,17 @@ impl Spec {
         }
     }
 
+    /// Reads every file with rows that a treatment names, for the same reason.
+    fn read_row_files(&self) {
+        let tables = self.tree.get("tables").map(Node::entries).unwrap_or_default();
+        if tables.iter().any(|(_, table)| table.get("rows_from").is_some()) {
+            for treatment in treatments(&self.design).take(MOST_ENVIRONMENT_NAMES) {
+                // What is wrong with one is told when it is checked.
+                drop(self.bind_into(&treatment, &mut Diagnostics::default()));
+            }
+        }
+    }
+
     pub(super) fn hash_of(&self, only: &[String]) -> String {
         self.read_environments();
         let mut hash = Sha256::new();
@@ -211,6 +226,10 @@ impl Spec {
         part(&only.join("\n"));
         if self.smoke {
             part("smoke");
+        }
+        self.read_row_files();
+        for digest in self.rows.digests() {
+            part(&digest);
         }
         for (name, source) in self.files.used() {
             part(&name);
