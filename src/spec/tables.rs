@@ -55,7 +55,8 @@ impl TableBinder<'_> {
             );
             found.push(problem.expected("at most 1_000_000_000_000 (10^12) rows"));
         }
-        if file.rows.is_none() && file.rows_from.is_none() {
+        let written = |key: &str| self.tree.find(&format!("{path}.{key}")).is_some();
+        if !written("rows") && !written("rows_from") {
             let problem = self.tree.key_problem("tables", name, "the key `rows` is missing here");
             found.push(problem.hint("say how many rows there are, or take them `rows_from` a file"));
         }

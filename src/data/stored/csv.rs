@@ -44,7 +44,9 @@ fn all<R: BufRead>(
         match by_name(&names?, wanted) {
             Ok(found) => places = found,
             Err(problems) => {
-                problems.into_iter().for_each(|problem| drop(writer.problem(problem)));
+                for problem in problems {
+                    writer.problem(problem);
+                }
                 return Ok(());
             }
         }

@@ -17,7 +17,7 @@ use std::path::{Path, PathBuf};
 use crate::model::ColumnType;
 
 pub(in crate::data) use self::read::Cursor;
-pub use self::read::RowStore;
+pub(in crate::data) use self::read::RowStore;
 pub use self::write::{Converted, StoredWidth};
 
 /// Mistakes told of one file; the others are most likely of the same kind.
@@ -123,6 +123,9 @@ fn by_name(names: &[String], wanted: &[Wanted]) -> Result<Vec<usize>, Vec<FilePr
     problems.truncate(MOST_PROBLEMS);
     if problems.is_empty() { Ok(places) } else { Err(problems) }
 }
+
+#[cfg(test)]
+mod tests;
 
 /// A page of a store: which rows, where in the file.
 #[derive(Debug, Clone, PartialEq, Eq)]

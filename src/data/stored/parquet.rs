@@ -32,7 +32,9 @@ pub(super) fn read(path: &Path, wanted: &[Wanted], writer: &mut Writer<'_>) {
         let places = match by_name(&names, wanted) {
             Ok(places) => places,
             Err(problems) => {
-                problems.into_iter().for_each(|problem| drop(writer.problem(problem)));
+                for problem in problems {
+                    writer.problem(problem);
+                }
                 return;
             }
         };

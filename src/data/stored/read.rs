@@ -12,7 +12,7 @@ use crate::model::ColumnType;
 
 /// An open row store. Readers share it; each has its own page in its [`Scratch`].
 #[derive(Debug)]
-pub struct RowStore {
+pub(in crate::data) struct RowStore {
     /// Tells pages of different stores in one scratch apart.
     number: u64,
     path: PathBuf,
@@ -28,10 +28,18 @@ pub(in crate::data) struct Cursor {
     bytes: Vec<u8>,
     /// Row whose fields are known.
     row: u64,
-    /// Where the fields of `row` lie in `bytes`; an empty start for NULL is not needed, [`field::split`] says so.
+    /// Where the fields of `row` begin in `bytes`.
     fields: Vec<usize>,
     /// Where the row after it begins.
     next: usize,
+}
+
+#[cfg(test)]
+impl Cursor {
+    /// Bytes of memory held.
+    pub(super) fn held(&self) -> usize {
+        self.bytes.capacity() + self.fields.capacity() * size_of::<usize>()
+    }
 }
 
 static NUMBER: AtomicU64 = AtomicU64::new(1);
@@ -41,7 +49,7 @@ impl RowStore {
     ///
     /// # Errors
     /// When it is not there or not whole.
-    pub fn open(folder: &Path) -> io::Result<Self> {
+    pub(in crate::data) fn open(folder: &Path) -> io::Result<Self> {
         let rows = File::open(folder.join(write::ROWS))?;
         let pages = write::read_pages(&fs::read(folder.join(write::PAGES))?)?;
         let whole = pages.last().map_or(0, |page| page.bytes.end);
