@@ -10,6 +10,7 @@ mod results;
 mod server_clean;
 mod server_command;
 mod server_container;
+mod server_duration;
 mod server_encode;
 mod server_experiments;
 mod server_external;

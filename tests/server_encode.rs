@@ -11,7 +11,7 @@ use loadlab::engine::postgres::encode::{
     ContentReader, CopyEncoder, DifferenceFinder, LiteralEncoder, Parameters, RawField, RowHasher,
     column_list, expected_content, quote_ident,
 };
-use loadlab::engine::postgres::read::{ReadRequest, prepare};
+use loadlab::engine::postgres::read::{Parking, ReadRequest, prepare};
 use loadlab::engine::postgres::work::Progress;
 use loadlab::engine::postgres::{Endpoint, Role, Session};
 use loadlab::environment::ledger::Ledger;
@@ -356,8 +356,16 @@ async fn read(endpoint: &Endpoint, table: &Table, method: &ReadMethod) -> Conten
     };
     let progress = Progress::new(1);
     let table = Arc::new(table.clone());
-    let request =
-        ReadRequest { endpoint, table: &table, read: &read, keys: &[], settings: &[], progress: &progress };
+    let parking = Parking::default();
+    let request = ReadRequest {
+        endpoint,
+        table: &table,
+        read: &read,
+        keys: &[],
+        settings: &[],
+        progress: &progress,
+        parking: &parking,
+    };
     let (clients, _) = prepare(&request).await.expect("prepared");
     let client = clients.into_iter().next().expect("one client");
     client.work(Instant::now()).await.expect("read").content.expect("decoded")

@@ -1,12 +1,20 @@
 //! What a read meets: cold, warm and settled tables, hint bits, shares by key, numbers stored two ways.
 
+use std::fmt::Write;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 
-use loadlab::model::{Guard, Measurement, Outcome, TrialRecord};
+use loadlab::engine::postgres::Endpoint;
+use loadlab::environment::ledger::Ledger;
+use loadlab::environment::local::LocalProvider;
+use loadlab::environment::{Launch, Provider};
+use loadlab::model::{
+    ConnectionPath, EnvironmentSpec, FreshMethod, Guard, Measurement, Outcome, TrialRecord,
+};
 
 use crate::lab::{Lab, Run, Server, step};
+use crate::server_local::environment;
 
 /// Runs an experiment of these factors, tables and steps to a good end.
 fn run(lab: &Lab, server: Server, text: &str) -> Run {
@@ -15,7 +23,7 @@ fn run(lab: &Lab, server: Server, text: &str) -> Run {
          server: {{settings: {{autovacuum: off}}}}\n{text}"
     ));
     let said = lab.run(server, &[]);
-    let run = lab.newest();
+    let run = lab.find().unwrap_or_else(|| panic!("{}", said.stderr));
     for record in run.records() {
         assert_eq!(record.outcome, Outcome::Ok, "{}: {:?}", record.treatment, record.error);
     }
@@ -23,13 +31,24 @@ fn run(lab: &Lab, server: Server, text: &str) -> Run {
     run
 }
 
-/// No step tripped a guard but the one named.
+/// No step tripped a guard but the one named. How busy the machine is must not matter.
 #[track_caller]
 fn guards(record: &TrialRecord, except: &[(&str, Guard)]) {
     for measurement in &record.measurements {
         let expected: Vec<Guard> =
             except.iter().filter(|(step, _)| *step == measurement.step).map(|(_, guard)| *guard).collect();
-        assert_eq!(measurement.guards, expected, "{}: {:?}", measurement.step, measurement.read);
+        let ours = |guard: &&Guard| {
+            guard.voids_trial()
+                || matches!(
+                    guard,
+                    Guard::CacheNotCold
+                        | Guard::CacheNotWarm
+                        | Guard::CheckpointInWindow
+                        | Guard::AutovacuumInWindow
+                )
+        };
+        let found: Vec<Guard> = measurement.guards.iter().filter(ours).copied().collect();
+        assert_eq!(found, expected, "{}: {:?}", measurement.step, measurement.read);
     }
 }
 
@@ -223,11 +242,8 @@ steps:
     let record = run.record();
     guards(&record, &[("disturbed", Guard::CacheNotCold)]);
     assert!(share(step(&record, "disturbed").read.as_ref().unwrap().cached_share) > 0.5);
-    let frame = run.parquet("measurements");
-    assert_eq!(
-        frame.column("valid").unwrap().bool().unwrap().iter().filter(|valid| *valid == Some(false)).count(),
-        1
-    );
+    let reasons = record.reasons_against(step(&record, "disturbed"));
+    assert!(reasons.contains(&"cache_not_cold"), "{reasons:?}");
 }
 
 /// Clients and copies share by ranges of a key: negative numbers, gaps, rows without a key, a partitioned table.
@@ -235,8 +251,8 @@ fn keys(server: Server) {
     if !server.is_here() {
         return;
     }
-    let text = r#"
-design: {blocks: 1, factors: {table: {plain: {name: plain}, copies: {name: copies}, parts: {name: parts}}}}
+    let text = r"
+design: {blocks: 1, factors: {kind: [plain, copies, parts]}}
 tables:
   plain:
     ddl: CREATE TABLE plain (id bigint, k integer, name text)
@@ -256,14 +272,13 @@ tables:
     rows: 5_003
     values: {k: {sequence: {start: -2500}}}
 steps:
-"#;
+";
     let mut text = text.to_owned();
     for name in ["plain", "copies", "parts"] {
-        let when = format!("when: \"{{{{ table.name == '{name}' }}}}\"");
+        let when = format!("when: \"{{{{ kind == '{name}' }}}}\"");
         let clients = if name == "copies" { 2 } else { 1 };
-        text += &format!(
-            "  - create: {{table: {name}, {when}}}\n  - load: {{table: {name}, method: copy, clients: {clients}, {when}}}\n"
-        );
+        writeln!(text, "  - create: {{table: {name}, {when}}}").unwrap();
+        writeln!(text, "  - load: {{table: {name}, method: copy, clients: {clients}, {when}}}").unwrap();
         for (number, method) in [
             "{select: {mode: streamed}}, decode: values",
             "{select: {format: text}}, decode: values",
@@ -275,9 +290,12 @@ steps:
         .iter()
         .enumerate()
         {
-            text += &format!(
-                "  - read: {{name: read_{number}, table: {name}, clients: 5, by: key, key: k, method: {method}, {when}}}\n"
-            );
+            let shares = "clients: 5, by: key, key: k";
+            writeln!(
+                text,
+                "  - read: {{name: read_{number}, table: {name}, {shares}, method: {method}, {when}}}"
+            )
+            .unwrap();
         }
     }
     let lab = Lab::new();
@@ -326,26 +344,29 @@ tables:
     rows: 700
     values: &values
       numbers: {array: {length: {min: 0, max: 400}, of: {normal: {mean: 0, deviation: 1e9}}}, nulls: 5%}
-  both:
-    ddl: CREATE TABLE both (numbers {{ type.sql }}, packed bytea)
+  twice:
+    ddl: CREATE TABLE twice (numbers {{ type.sql }}, packed bytea)
     rows: 700
     values:
       numbers: {array: {length: {min: 0, max: 400}, of: {normal: {mean: 0, deviation: 1e9}}}, nulls: 5%}
       packed: {floats_of: numbers}
 steps:
   - create: arrays
-  - create: both
+  - create: twice
   - load: {name: load_arrays, table: arrays, method: copy}
-  - load: {name: load_both, table: both, method: {insert: {rows_per_batch: 50}}}
+  - load: {name: load_twice, table: twice, method: {insert: {rows_per_batch: 50}}}
 "#
     .to_owned()
     .replace("&values", "");
     for (number, way) in ways.iter().enumerate() {
-        text += &format!(
-            "  - read: {{name: array_{number}, table: arrays, decode: floats, method: {way}}}\n\
-             \x20 - read: {{name: other_{number}, table: both, columns: [numbers], decode: floats, method: {way}}}\n\
-             \x20 - read: {{name: packed_{number}, table: both, columns: [packed], decode: floats, method: {way}}}\n"
-        );
+        for (name, what) in [
+            ("array", "table: arrays"),
+            ("other", "table: twice, columns: [numbers]"),
+            ("packed", "table: twice, columns: [packed]"),
+        ] {
+            writeln!(text, "  - read: {{name: {name}_{number}, {what}, decode: floats, method: {way}}}")
+                .unwrap();
+        }
     }
     let lab = Lab::new();
     let run = run(&lab, server, &text);
@@ -353,16 +374,12 @@ steps:
     for record in &records {
         guards(record, &[]);
         let first = step(record, "array_0").checksum.clone().expect("decoded");
-        // The seed is the same for both tables, and so is the column that numbers are drawn for.
+        // Tables of one experiment have one seed, so a column of the same name holds the same numbers.
         let of = |name: &str| step(record, name).checksum.clone().expect("decoded");
-        for number in 0..ways.len() {
-            let (array, other, packed) = (
-                of(&format!("array_{number}")),
-                of(&format!("other_{number}")),
-                of(&format!("packed_{number}")),
-            );
-            assert_eq!(array, first, "{}: {}", record.treatment, ways[number]);
-            assert_eq!(other, packed, "{}: {}", record.treatment, ways[number]);
+        for (number, way) in ways.iter().enumerate() {
+            for name in ["array", "other", "packed"] {
+                assert_eq!(of(&format!("{name}_{number}")), first, "{}: {name} by {way}", record.treatment);
+            }
         }
     }
     let checksum = |record: &TrialRecord| step(record, "array_0").checksum.clone();
@@ -439,4 +456,43 @@ steps:
     let error = record.error.as_ref().expect("refused");
     assert!(error.contains("step decoded") && error.contains("extra_float_digits is 0"), "{error}");
     assert_eq!(step(&record, "counted").outcome, Some(Outcome::Ok));
+}
+
+/// A server that others may use is not restarted, and its files may be anywhere: the number is there, but not valid.
+#[tokio::test(flavor = "multi_thread")]
+async fn a_cold_read_of_an_external_server_is_void_and_says_why() {
+    let folder = tempfile::tempdir().unwrap();
+    let ledger = Ledger::open(folder.path(), "outer").unwrap();
+    let connection = ConnectionPath::Address;
+    let spec = EnvironmentSpec { connection, ..environment(FreshMethod::Auto) };
+    let (provider, _) = LocalProvider::find(&spec, folder.path(), true, &ledger).await.unwrap();
+    provider.prepare().await.unwrap();
+    let launch = Launch { run_id: "outer".to_owned(), trial: 1, environment: spec };
+    let outer = provider.start(&launch).await.unwrap();
+    let Endpoint::Tcp { host, port, password } = &outer.endpoint else { panic!("TCP was asked for") };
+    let url = format!("postgres://loadlab:{}@{host}:{port}/loadlab", password.0);
+    let lab = Lab::new().variable("LOADLAB_URL", &url);
+    let steps = "
+steps:
+  - create: t
+  - load: {table: t, method: copy}
+  - read: {name: not_cold, table: t, method: {select: {}}, cache: cold, decode: values}
+  - read: {name: scanned, table: t, method: scan}
+";
+    lab.experiment(&format!(
+        "experiment: reads\nquestion: Is it cold?\nenvironment: postgres\ndesign: {{blocks: 1}}\n{PLAIN}{steps}"
+    ));
+    let arguments =
+        ["run", "experiment.yaml", "--on", "external", "--environments", "local", "--results", "results"];
+    let said = tokio::task::block_in_place(|| lab.loadlab(&arguments));
+    outer.running.stop().await.unwrap();
+    let record = lab.find().unwrap_or_else(|| panic!("{}", said.stderr)).record();
+    let read = step(&record, "not_cold");
+    assert_eq!((read.outcome, read.rows), (Some(Outcome::Ok), Some(30_000)), "{:?}", record.error);
+    assert!(read.guards.contains(&Guard::CacheNotCold));
+    let note = read.read.as_ref().unwrap().cache_note.as_deref().unwrap();
+    assert!(note.contains("already runs is not restarted"), "{note}");
+    // The owner of a database may not do a CHECKPOINT, without which a scan counts too little.
+    let error = record.error.as_ref().expect("refused");
+    assert!(error.contains("step scanned") && error.contains("pg_checkpoint"), "{error}");
 }

@@ -26,7 +26,7 @@ use crate::environment::ledger::Ledger;
 use crate::environment::reaper::Reaper;
 use crate::model::{Outcome, PlannedTrial, TrialRecord};
 use crate::plan::Plan;
-use crate::report::{self, FinishedTrial, PlanSize, Progress, duration};
+use crate::report::{self, FinishedTrial, PlanSize, Progress, WorkingStep, duration};
 use crate::run::{self, Event, Prepared, Tally};
 use crate::spec::{self, Spec};
 use crate::store::{HostFacts, RunFolder, RunManifest, SCHEMA_VERSION, SpecRecord, ToolVersion, new_run_id};
@@ -304,6 +304,14 @@ fn store(folder: &mut RunFolder, progress: &mut Progress, event: &Event<'_>) -> 
             progress.trial_started(trial.number + 1, label);
         }
         Event::Output { name, text } => folder.keep(name, text)?,
+        Event::Working(pulse) => progress.working(&WorkingStep {
+            step: &pulse.step,
+            seconds: pulse.elapsed.as_secs_f64(),
+            warm_up: pulse.warm_up.as_secs_f64(),
+            whole: pulse.whole.as_secs_f64(),
+            rows: pulse.rows,
+            rows_per_second: pulse.rows_per_second,
+        }),
         Event::Finished(record) => {
             if record.outcome == Outcome::Cancelled {
                 // A trial that was given up is done again; its record would hide that.

@@ -3,9 +3,11 @@
 
 mod contrast;
 mod observations;
+mod stalls;
 mod stopping;
 mod summary;
 
 pub use contrast::{Contrast, FactorContrast, Reading, Within};
+pub use stalls::Stall;
 pub use stopping::enough;
 pub use summary::{CaptureName, Cell, MIN_BLOCKS, Metric, StepSummary, Summary, TrialErrors, summarise};

@@ -6,6 +6,7 @@ use serde::{Deserialize, Serialize};
 
 use super::contrast::{FactorContrast, contrasts};
 use super::observations::{Observations, find, fits};
+use super::stalls::{self, Stall};
 use crate::model::{Design, Measurement, Outcome, TrialRecord, Unit};
 use crate::stats::{median, relative_range};
 
@@ -123,6 +124,9 @@ pub struct Cell {
     /// Medians of the step's captures.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub captures: Vec<Option<f64>>,
+    /// The worst stall of a valid trial, where one is worth a word.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub stall: Option<Stall>,
     /// Whether a crash right after the commit would lose nothing the server acknowledged; `None`: not known.
     pub durable: Option<bool>,
 }
@@ -250,8 +254,9 @@ fn cell(
             .zip(values.iter().copied().max_by(f64::total_cmp)),
         spread: relative_range(&values),
         wal_bytes: median_of(&valid, |measurement| measurement.counters.wal_bytes.map(bytes)),
-        durable_seconds: median_of(&valid, |m| m.spans.flush.map(|flush| m.spans.seconds + flush)),
         captures: captures.iter().map(|capture| captured(&valid, &capture.name)).collect(),
+        durable_seconds: median_of(&valid, Measurement::durable_seconds),
+        stall: stalls::worst(&valid),
         durable: records
             .iter()
             .filter_map(|record| record.server.as_ref())

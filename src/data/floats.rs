@@ -122,7 +122,9 @@ mod tests {
     fn order_inside_a_value_matters() {
         let of = |numbers: &[f64]| {
             let mut hasher = FloatHasher::default();
-            numbers.iter().for_each(|number| hasher.float8(*number));
+            for number in numbers {
+                hasher.float8(*number);
+            }
             hasher.end_value();
             hasher.content().checksum
         };

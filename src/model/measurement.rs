@@ -227,6 +227,18 @@ pub struct Measurement {
     /// Where in the run's folder a client program's output is kept, without `.stdout` and `.stderr`.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub output: Option<String>,
+    /// Time per batch from its intended start, seconds; only with a rate.
+    #[serde(default)]
+    pub scheduled_latency: Option<Latency>,
+    /// Rows of a load by duration that were committed outside its window.
+    #[serde(default)]
+    pub outside: Option<Outside>,
+    /// Longest time without an acknowledged row within `spans.seconds`; `None` where batches are too few to know.
+    #[serde(default)]
+    pub longest_gap: Option<f64>,
+    /// Share of `spans.seconds` in which rows came at under a tenth of the median rate; `None` as above.
+    #[serde(default)]
+    pub stalled_share: Option<f64>,
     /// What else happened on the machine.
     #[serde(default)]
     pub pressure: Pressure,
@@ -247,6 +259,17 @@ pub struct Captured {
     pub unit: Unit,
     /// As printed; finite.
     pub value: f64,
+}
+
+/// What a load by duration did outside its window.
+#[derive(Debug, Clone, Copy, PartialEq, Default, Serialize, Deserialize)]
+pub struct Outside {
+    /// Length of the warm-up, seconds.
+    pub warm_up: f64,
+    /// Rows whose COMMIT was acknowledged before the window opened.
+    pub rows_warm_up: u64,
+    /// Rows whose COMMIT was acknowledged after it closed: those of the last transactions.
+    pub rows_after: u64,
 }
 
 /// What else happened on the machine during a step's window.
@@ -395,4 +418,29 @@ pub struct Sample {
     pub elapsed_seconds: f64,
     /// Rows this client has moved so far.
     pub rows: u64,
+    /// Before or inside the measured window.
+    #[serde(default)]
+    pub phase: Phase,
+}
+
+/// Where in a step a sample was taken.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Phase {
+    /// Before the measured window of a load by duration.
+    WarmUp,
+    /// Inside the window; all of a step that has none.
+    #[default]
+    Measure,
+}
+
+impl Phase {
+    /// Name in results.
+    #[must_use]
+    pub fn name(self) -> &'static str {
+        match self {
+            Self::WarmUp => "warm_up",
+            Self::Measure => "measure",
+        }
+    }
 }

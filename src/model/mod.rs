@@ -24,14 +24,15 @@ pub use environment::{
     VersionRange,
 };
 pub use measurement::{
-    Captured, EffectiveSetting, Guard, Latency, Measurement, Outcome, Pressure, ReadState, Sample, Scanned,
-    ServerCounters, ServerFacts, Spans, TrialRecord,
+    Captured, EffectiveSetting, Guard, Latency, Measurement, Outcome, Outside, Phase, Pressure, ReadState,
+    Sample, Scanned, ServerCounters, ServerFacts, Spans, TrialRecord,
 };
 pub use metric::{METRICS, MetricKind, Nature, metric_kind};
 pub use scalar::Scalar;
 pub use step::{
-    By, Cache, Capture, CaptureFrom, Command, Copy, CopyFormat, CopySource, Decode, Generate, Insert, Load, LoadMethod, Procedure, Read,
-    ReadMethod, SameTransaction, SelectMode, State, Step, StepKind, Stream, TextOrBinary, Unit, Unnest, Until, Verify,
+    By, Cache, Capture, CaptureFrom, Command, Copy, CopyFormat, CopySource, Decode, Generate, Insert, Load,
+    LoadMethod, Procedure, Read, ReadMethod, SameTransaction, SelectMode, State, Step, StepKind, Stream,
+    TextOrBinary, Unit, Unnest, Until, Verify, Window,
 };
 pub use table::{
     Column, ColumnType, Generator, Persistence, StoredColumn, Table, TableCopy, TemplatePart, TextShape,

@@ -67,7 +67,8 @@ impl Measurement {
     /// `None` when no CHECKPOINT was asked for.
     #[must_use]
     pub fn durable_seconds(&self) -> Option<f64> {
-        Some(self.spans.seconds + self.spans.flush?)
+        // A window ends by the clock: how long its rows took until they were durable is not known.
+        self.outside.is_none().then_some(self.spans.seconds + self.spans.flush?)
     }
 
     #[expect(clippy::cast_precision_loss, reason = "counts and bytes stay far below 2^53")]

@@ -89,6 +89,29 @@ impl Shape {
             indexes: entries.len() as f64,
         }
     }
+
+    /// With a part of the rows, 0 to 1.
+    fn part(&self, part: f64) -> Self {
+        Self { rows: self.rows * part, heap: self.heap * part, index: self.index * part, ..*self }
+    }
+}
+
+/// Seconds of a load whose rows would take `all` seconds as fast as they can.
+fn clock_seconds(load: &Load, rows: f64, all: f64) -> f64 {
+    match (&load.duration, load.rate) {
+        (Some(window), _) => window.end().as_secs_f64(),
+        (None, Some(rate)) => all.max(rows / rate.max(1) as f64),
+        (None, None) => all,
+    }
+}
+
+/// Part of a table's rows that a load reaches, 0 to 1.
+fn part_loaded(load: &Load, rows: f64, all: f64) -> f64 {
+    let Some(window) = &load.duration else { return 1.0 };
+    let seconds = window.end().as_secs_f64();
+    let paced = load.rate.map_or(f64::INFINITY, |rate| seconds * rate as f64 / rows.max(1.0));
+    let fast = if all > 0.0 { seconds / all } else { 1.0 };
+    fast.min(paced).min(1.0)
 }
 
 /// Bytes per row of each index. The statements are only looked through for words: this is an estimate.
@@ -176,14 +199,20 @@ impl Running<'_> {
             }
         };
         let written = entries * RATES.index_entry + wal * RATES.wal_byte;
-        self.seconds += (work + written) / parallel(load.clients);
+        let all = (work + written) / parallel(load.clients);
+        self.seconds += clock_seconds(load, shape.rows, all);
+        // What is loaded by duration is a part of the table.
+        let part = part_loaded(load, shape.rows, all);
+        let rows = if part < 1.0 { whole(shape.rows * part) } else { table.rows };
+        let shape = shape.part(part);
         self.seconds += shape.rows * RATES.verified_row + until_seconds(load.until, shape.heap + shape.index);
         if matches!(&load.method, LoadMethod::Copy(copy) if copy.source == CopySource::Server) {
             self.files += shape.rows * shape.text_row;
             self.seconds += shape.rows * shape.text_row * RATES.byte;
         }
-        self.wal += wal;
-        self.rows = self.rows.saturating_add(table.rows);
+        self.shapes[load.table] = shape;
+        self.wal += wal * part;
+        self.rows = self.rows.saturating_add(rows);
     }
 
     /// Whether the rows go through WAL: not for unlogged tables, nor under `wal_level: minimal` for a table
@@ -208,9 +237,6 @@ impl Running<'_> {
         };
         if read.state == State::Settled {
             self.seconds += shape.heap * (RATES.vacuum_byte + RATES.checkpoint_byte);
-        }
-        if read.decode != Decode::None {
-            self.seconds += shape.rows * RATES.verified_row;
         }
     }
 }
@@ -292,7 +318,15 @@ mod tests {
     }
 
     fn trial(table: Table, method: LoadMethod) -> BoundTrial {
-        let load = Load { table: 0, method, clients: 1, until: Until::Committed, verify: Verify::Now };
+        let load = Load {
+            table: 0,
+            method,
+            clients: 1,
+            until: Until::Committed,
+            verify: Verify::Now,
+            duration: None,
+            rate: None,
+        };
         let step = |name: &str, kind| Step {
             name: name.to_owned(),
             timeout: std::time::Duration::from_mins(1),
@@ -351,6 +385,26 @@ mod tests {
         let seconds = |method| estimate(&trial(table(1_000_000, false), method)).seconds;
         assert!(seconds(copy()) < seconds(insert(1000)));
         assert!(seconds(insert(1000)) < seconds(insert(1)));
+    }
+
+    fn timed(rows: u64, seconds: u64, rate: Option<u64>) -> Estimate {
+        let mut trial = trial(table(rows, false), insert(1));
+        let StepKind::Load(load) = &mut trial.steps[1].kind else { panic!("a load") };
+        let span = std::time::Duration::from_secs;
+        load.duration =
+            Some(crate::model::Window { warm_up: span(5), measure: span(seconds), sample_every: span(1) });
+        load.rate = rate;
+        estimate(&trial)
+    }
+
+    #[test]
+    fn a_load_by_duration_takes_its_time_and_as_many_rows_as_that_allows() {
+        let (minute, hour) = (timed(1_000_000_000, 55, None), timed(1_000_000_000, 3595, None));
+        assert!((60.0..70.0).contains(&minute.seconds), "{minute:?}");
+        assert!(minute.rows < hour.rows && hour.rows < 1_000_000_000, "{minute:?} {hour:?}");
+        assert!(minute.bytes_on_disk < hour.bytes_on_disk);
+        assert_eq!(timed(1_000_000_000, 55, Some(100)).rows, 6000);
+        assert_eq!(timed(50, 55, None).rows, 50);
     }
 
     #[test]

@@ -12,7 +12,7 @@ mod terminal;
 
 pub use heading::heading;
 pub use markdown::markdown;
-pub use progress::{FinishedTrial, PlanSize, Progress};
+pub use progress::{FinishedTrial, PlanSize, Progress, WorkingStep};
 pub use terminal::table;
 
 use crate::compare::Summary;

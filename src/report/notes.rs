@@ -1,10 +1,13 @@
 //! The small print: what the numbers are, and what they must not be taken for.
 
+use super::numbers::{percent, seconds};
 use crate::compare::{MIN_BLOCKS, Metric, StepSummary, Summary};
 use crate::store::redact;
 
 /// Kinds of errors told below a table.
 const ERRORS_SHOWN: usize = 3;
+/// Stalls told below a table.
+const STALLS_SHOWN: usize = 3;
 
 /// Sentences below the tables.
 pub(super) fn notes(summary: &Summary, steps: &[&StepSummary], left_out: &[&str]) -> Vec<String> {
@@ -28,6 +31,7 @@ pub(super) fn notes(summary: &Summary, steps: &[&StepSummary], left_out: &[&str]
     }
     notes.extend(missing_pairs(steps));
     notes.extend(invalid(steps));
+    notes.extend(stalls(steps));
     notes.extend(not_durable(steps));
     if !left_out.is_empty() {
         notes.push(format!("Not shown, but in measurements.parquet: {}.", left_out.join(", ")));
@@ -136,6 +140,32 @@ fn invalid(steps: &[&StepSummary]) -> Option<String> {
     (any > 0).then(|| {
         "Trials that failed or tripped a guard are counted with their reasons and never averaged.".to_owned()
     })
+}
+
+/// The stalls that are worth a word, the longest first.
+fn stalls(steps: &[&StepSummary]) -> Option<String> {
+    let of_step = |step: &&StepSummary| {
+        let name = step.step.clone();
+        let stalled = step.cells.iter().filter_map(|cell| Some((cell.treatment.clone(), cell.stall?)));
+        stalled.map(|(treatment, stall)| (name.clone(), treatment, stall)).collect::<Vec<_>>()
+    };
+    let mut all: Vec<_> = steps.iter().flat_map(of_step).collect();
+    all.sort_by(|a, b| b.2.longest_gap.total_cmp(&a.2.longest_gap));
+    let words = all.iter().take(STALLS_SHOWN).map(|(step, treatment, stall)| {
+        let gap = seconds(stall.longest_gap);
+        let share = stall.stalled_share.filter(|share| *share > 0.0);
+        let share =
+            share.map_or_else(String::new, |share| format!(", {} of the time stalled", percent(share)));
+        let what = if treatment.is_empty() { step.clone() } else { format!("{step} {treatment}") };
+        format!("{what}: nothing acknowledged for up to {gap}{share}")
+    });
+    let words = words.collect::<Vec<_>>().join("; ");
+    let more = if all.len() > STALLS_SHOWN {
+        format!("; {} more in longest_gap_seconds of measurements.parquet", all.len() - STALLS_SHOWN)
+    } else {
+        String::new()
+    };
+    (!all.is_empty()).then(|| format!("STALLS: {words}{more}. Stalled is under a tenth of the median rate."))
 }
 
 fn not_durable(steps: &[&StepSummary]) -> Option<String> {

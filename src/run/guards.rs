@@ -1,6 +1,6 @@
 //! When what happened on the machine makes a number unfit for use: thresholds, each with its reason.
 
-use crate::model::{Guard, Pressure};
+use crate::model::{Guard, Pressure, ServerCounters};
 
 /// Shorter windows are not judged by shares of time: a few ticks decide there.
 const SHORTEST_SECONDS: f64 = 0.5;
@@ -30,6 +30,16 @@ pub(super) fn of_machine(pressure: &Pressure, seconds: f64, streams: bool) -> Ve
         (Guard::Swapped, some(pressure.swapped_bytes, SWAPPED_BYTES)),
         (Guard::CpuStolen, above(pressure.stolen_share, STOLEN)),
         (Guard::ClockDisagrees, pressure.clock_disagreement_seconds > Some(CLOCK_SECONDS)),
+    ];
+    found.into_iter().filter(|(_, tripped)| *tripped).map(|(guard, _)| guard).collect()
+}
+
+/// Guards of what the server did by itself in a step's window.
+pub(super) fn of_server(counters: &ServerCounters) -> Vec<Guard> {
+    let checkpoints = counters.checkpoints_timed.unwrap_or(0) + counters.checkpoints_requested.unwrap_or(0);
+    let found = [
+        (Guard::AutovacuumInWindow, counters.autovacuum_runs > Some(0)),
+        (Guard::CheckpointInWindow, checkpoints > 0),
     ];
     found.into_iter().filter(|(_, tripped)| *tripped).map(|(guard, _)| guard).collect()
 }

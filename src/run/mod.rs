@@ -3,25 +3,27 @@
 
 mod client;
 mod command;
+mod expectations;
 mod guards;
 mod machine;
+mod pulse;
 mod sampler;
 mod stage;
 mod step;
 mod trial;
 mod waits;
 
-use std::collections::HashMap;
 use std::path::PathBuf;
 use std::sync::Arc;
 
 use tokio::sync::watch;
 
-use crate::data::{Content, DataError, TableGenerator, floats_of_rows};
-use crate::engine::postgres::encode::{content_of, expected_content};
+use expectations::Expectations;
+pub use pulse::Pulse;
+
 use crate::environment::Provider;
 use crate::environment::ledger::Ledger;
-use crate::model::{BoundTrial, Outcome, PlannedTrial, Scalar, Table, TrialRecord};
+use crate::model::{BoundTrial, Outcome, PlannedTrial, Scalar, TrialRecord};
 
 /// What happened. A finished trial must be stored before the closure returns.
 pub enum Event<'a> {
@@ -41,6 +43,8 @@ pub enum Event<'a> {
         /// The text, without the trial's password.
         text: &'a str,
     },
+    /// A load by duration of the trial is at work; told once a second.
+    Working(&'a Pulse),
     /// A trial ended, well or not; its server is gone.
     Finished(&'a TrialRecord),
 }
@@ -97,9 +101,23 @@ pub async fn run<E>(
         }
         let prepared = prepare(&trial).await?;
         emit(Event::Started { trial: &trial, attempt, label: &prepared.label })?;
-        let request = trial::TrialRequest { run_id, trial: &trial, attempt, prepared: &prepared };
+        expectations.begin_trial();
+        let (pulse, mut felt) = watch::channel(Pulse::default());
+        let request = trial::TrialRequest { run_id, trial: &trial, attempt, prepared: &prepared, pulse };
         let mut outputs = Vec::new();
-        let record = trial::run_trial(request, &mut expectations, &mut outputs, cancel.clone()).await;
+        let record = {
+            let work = trial::run_trial(request, &mut expectations, &mut outputs, cancel.clone());
+            let mut work = std::pin::pin!(work);
+            loop {
+                tokio::select! {
+                    record = &mut work => break record,
+                    Ok(()) = felt.changed() => {
+                        let pulse = felt.borrow_and_update().clone();
+                        emit(Event::Working(&pulse))?;
+                    }
+                }
+            }
+        };
         for (name, text) in outputs {
             emit(Event::Output { name: &name, text: &text })?;
         }
@@ -111,51 +129,4 @@ pub async fn run<E>(
         }
     }
     Ok(tally)
-}
-
-/// What the generator says tables hold, computed once per distinct table of a run.
-#[derive(Default)]
-struct Expectations(HashMap<String, Vec<Content>>);
-
-impl Expectations {
-    /// Content of each copy of a table.
-    fn of(&mut self, table: &Table) -> Result<Vec<Content>, DataError> {
-        self.get(table, "all", || (0..table.copies.len()).map(|copy| expected_content(table, copy)).collect())
-    }
-
-    /// Content of some columns of all rows, in the order they are read.
-    fn of_columns(&mut self, table: &Table, columns: &[String]) -> Result<Content, DataError> {
-        let contents = self.get(table, &format!("{columns:?}"), || {
-            let generator = Arc::new(TableGenerator::select(table, columns)?);
-            Ok(vec![content_of(&generator, 0..table.rows)])
-        })?;
-        Ok(contents[0])
-    }
-
-    /// Numbers in those of some columns that hold floats, of all rows.
-    fn floats_of_columns(&mut self, table: &Table, columns: &[String]) -> Result<Content, DataError> {
-        let floats: Vec<String> =
-            columns.iter().filter(|name| table.numbers_in(name).is_some()).cloned().collect();
-        let contents = self.get(table, &format!("floats {floats:?}"), || {
-            let generator = TableGenerator::select(table, &floats)?;
-            Ok(vec![floats_of_rows(&generator, 0..table.rows)])
-        })?;
-        Ok(contents[0])
-    }
-
-    fn get(
-        &mut self,
-        table: &Table,
-        what: &str,
-        make: impl FnOnce() -> Result<Vec<Content>, DataError>,
-    ) -> Result<Vec<Content>, DataError> {
-        let copies = table.copies.len();
-        let key = format!("{:?} {} {} {copies} {what}", table.columns, table.rows, table.seed);
-        if let Some(contents) = self.0.get(&key) {
-            return Ok(contents.clone());
-        }
-        let contents = make()?;
-        self.0.insert(key, contents.clone());
-        Ok(contents)
-    }
 }

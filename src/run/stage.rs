@@ -2,6 +2,9 @@
 
 use std::sync::Arc;
 
+use tokio::sync::watch;
+
+use super::Pulse;
 use super::guards;
 use super::machine::Machine;
 use super::trial::TrialRequest;
@@ -13,8 +16,7 @@ use crate::environment::ledger::PrivatePath;
 use crate::environment::{EnvironmentError, Instance, Usage};
 use crate::model::{BoundTrial, Guard, Measurement, Pressure, ServerCounters, StepKind, Table};
 
-/// A role may not do what it tried.
-pub(super) const INSUFFICIENT_PRIVILEGE: &str = "42501";
+const INSUFFICIENT_PRIVILEGE: &str = "42501";
 
 /// A server and the connections of the runner itself.
 pub(super) struct Stage<'a> {
@@ -30,6 +32,8 @@ pub(super) struct Stage<'a> {
     pub(super) report: ServerReport,
     /// Where client programs may write; made for trials that have some.
     pub(super) scratch: Option<PrivatePath>,
+    /// Told while a load by duration is at work.
+    pub(super) pulse: &'a watch::Sender<Pulse>,
 }
 
 /// Everything read just before a step.
@@ -50,6 +54,17 @@ pub(super) struct AtEnd {
     machine: Machine,
 }
 
+impl Before {
+    /// What is read exactly (WAL position, CPU, block I/O) counts from here, the edge between warm-up and window. Views
+    /// of the server lag behind their sessions, so their counters stay those of the whole step.
+    pub(super) fn window_opens(&mut self, edge: AtEnd) {
+        self.counters.lsn = edge.lsn;
+        self.cpu = edge.cpu;
+        self.usage = edge.usage;
+        self.machine = edge.machine;
+    }
+}
+
 impl<'a> Stage<'a> {
     /// Connects, reads the settings back.
     pub(super) async fn open(
@@ -65,10 +80,11 @@ impl<'a> Stage<'a> {
         let runs_programs = bound.steps.iter().any(|step| matches!(step.kind, StepKind::Command(_)));
         let scratch = runs_programs.then(|| request.prepared.ledger.private_folder()).transpose();
         let scratch = scratch.map_err(|error| WorkError::Program(error.to_string()))?;
-        Ok(Self { scratch, instance, bound, request, tables, admin, owner, report })
+        let pulse = &request.pulse;
+        Ok(Self { scratch, instance, bound, request, tables, admin, owner, report, pulse })
     }
 
-    /// Stops the server cleanly, starts it again and connects anew. False when other settings than before are in force.
+    /// Stops the server cleanly, starts it again and connects anew. False when a setting that was asked for is not in force any more.
     ///
     /// # Errors
     /// The outer error when the server is lost; the inner one says why this server is not restarted.
@@ -82,9 +98,8 @@ impl<'a> Stage<'a> {
         self.owner = Session::open(&self.instance.endpoint, Role::Owner).await?;
         let asked = &self.bound.environment.settings;
         let report = crate::engine::postgres::settings::report(&self.admin.client, asked).await?;
-        let same = report.settings == self.report.settings;
         self.report.postmaster_start = report.postmaster_start;
-        Ok(Ok(same))
+        Ok(Ok(report.settings.iter().all(|setting| setting.in_force)))
     }
 
     /// Empties the write-behind of earlier steps, so that it is not paid in the next window.
@@ -93,6 +108,20 @@ impl<'a> Stage<'a> {
         match self.checkpoint().await {
             Err(error) if error.sqlstate().as_deref() == Some(INSUFFICIENT_PRIVILEGE) => Ok(()),
             other => other.map(|_| ()),
+        }
+    }
+
+    /// A CHECKPOINT without which the step would not be what it says.
+    pub(super) async fn needed_checkpoint(&self) -> Result<(), WorkError> {
+        match self.checkpoint().await {
+            Err(error) if error.sqlstate().as_deref() == Some(INSUFFICIENT_PRIVILEGE) => {
+                Err(WorkError::Protocol(
+                    "a CHECKPOINT is needed before this read, and the role may not do one: grant it pg_checkpoint \
+                     (PostgreSQL 15 or newer), or connect as a superuser"
+                        .to_owned(),
+                ))
+            }
+            other => other.map(drop),
         }
     }
 
@@ -130,6 +159,17 @@ impl<'a> Stage<'a> {
         })
     }
 
+    /// Whether the experiment itself asks for what a guard warns of: then it is part of what is measured.
+    fn is_asked_for(&self, guard: Guard) -> bool {
+        match guard {
+            Guard::Throttled => self.bound.environment.limits.cpus.is_some(),
+            Guard::AutovacuumInWindow => self.report.settings.iter().any(|setting| {
+                setting.name == "autovacuum" && setting.requested.is_some() && setting.effective == "on"
+            }),
+            _ => false,
+        }
+    }
+
     /// Fills in what changed over the window, once the sessions that worked are gone.
     /// `own_checkpoints`: CHECKPOINTs of the runner since [`Stage::before`].
     pub(super) async fn conclude(
@@ -155,7 +195,6 @@ impl<'a> Stage<'a> {
             changed.toast_bytes = Some(toast);
         }
         used(&before.usage, &end.usage, &mut changed);
-        guard(&changed, &mut measurement.guards);
         measurement.pressure = Pressure {
             client_wait_share: measurement.pressure.client_wait_share,
             throttled_periods: grown(before.usage.throttled_periods, end.usage.throttled_periods),
@@ -164,10 +203,10 @@ impl<'a> Stage<'a> {
         };
         let streams = streams(measurement);
         let seconds = measurement.spans.seconds;
-        let mut tripped = guards::of_machine(&measurement.pressure, seconds, streams);
-        // A quota that the experiment asks for is part of what is measured.
-        let asked_for = self.bound.environment.limits.cpus.is_some();
-        tripped.retain(|guard| *guard != Guard::Throttled || !asked_for);
+        let tripped = guards::of_machine(&measurement.pressure, seconds, streams)
+            .into_iter()
+            .chain(guards::of_server(&changed))
+            .filter(|guard| !self.is_asked_for(*guard));
         measurement.guards.extend(tripped);
         measurement.counters = changed;
         measurement.client_cpu_seconds = before.cpu.zip(end.cpu).map(|(from, to)| (to - from).max(0.0));
@@ -189,15 +228,6 @@ fn grown(before: Option<u64>, after: Option<u64>) -> Option<u64> {
 
 /// Whether rows flow without a question and an answer for each batch: COPY in and out, and results that are read in one go.
 fn streams(measurement: &Measurement) -> bool {
-    measurement.method == "copy" || measurement.kind == "read" && measurement.batch_latency.is_none()
-}
-
-fn guard(counters: &ServerCounters, guards: &mut Vec<Guard>) {
-    if counters.autovacuum_runs.is_some_and(|runs| runs > 0) {
-        guards.push(Guard::AutovacuumInWindow);
-    }
-    let checkpoints = counters.checkpoints_timed.unwrap_or(0) + counters.checkpoints_requested.unwrap_or(0);
-    if checkpoints > 0 {
-        guards.push(Guard::CheckpointInWindow);
-    }
+    let copies = measurement.method == "copy" && measurement.scheduled_latency.is_none();
+    copies || measurement.kind == "read" && measurement.batch_latency.is_none()
 }

@@ -7,7 +7,7 @@ use tokio::sync::watch;
 
 use super::stage::Stage;
 use super::step::{Taken, run_step, verify_table};
-use super::{Expectations, Prepared};
+use super::{Expectations, Prepared, Pulse};
 use crate::engine::postgres::load::WorkError;
 use crate::engine::postgres::{Role, Session, SessionError};
 use crate::environment::{EnvironmentError, Instance, Launch};
@@ -25,6 +25,7 @@ pub(super) struct TrialRequest<'a> {
     pub(super) trial: &'a PlannedTrial,
     pub(super) attempt: u32,
     pub(super) prepared: &'a Prepared,
+    pub(super) pulse: watch::Sender<Pulse>,
 }
 
 /// Runs the trial. Never fails: whatever goes wrong is in the record.

@@ -2,6 +2,8 @@
 
 mod ratio;
 mod spread;
+mod stalls;
 
 pub use ratio::{Interval, geometric_mean_ratio, log_ratio, t_quantile};
 pub use spread::{mean, median, quantile, relative_range};
+pub use stalls::Acknowledgements;

@@ -6,7 +6,8 @@ use indexmap::IndexMap;
 use jiff::Timestamp;
 use loadlab::model::{
     Backend, Blocks, Captured, Design, EffectiveSetting, Factor, Guard, Latency, Level, Measurement, Outcome,
-    PlannedTrial, Pressure, Sample, Scalar, ServerCounters, ServerFacts, Spans, Treatment, TrialRecord, Unit,
+    Outside, Phase, PlannedTrial, Pressure, ReadState, Sample, Scalar, Scanned, ServerCounters, ServerFacts,
+    Spans, Treatment, TrialRecord, Unit,
 };
 use loadlab::store::{
     EnvironmentChoice, HostFacts, OptionsUsed, RunFolder, RunManifest, SCHEMA_VERSION, SpecRecord,
@@ -130,6 +131,20 @@ pub(crate) fn complete() -> Example {
         counters,
         batch_latency: latency,
         commit_latency: latency,
+        scheduled_latency: latency,
+        outside: Some(Outside { warm_up: 1.0, rows_warm_up: 1, rows_after: 1 }),
+        longest_gap: seconds,
+        stalled_share: seconds,
+        content_unverified: text.clone(),
+        read: Some(ReadState {
+            cached_share: seconds,
+            buffered_share: seconds,
+            all_visible_share: seconds,
+            all_frozen_share: seconds,
+            cache_note: text.clone(),
+            session_settings: text.iter().cloned().collect(),
+        }),
+        scan: Some(Scanned::default()),
         captures: vec![Captured { name: "tps".to_owned(), unit: Unit::PerSecond, value: 7.5 }],
         output: Some("output/000000-0-copy".to_owned()),
         pressure: Pressure {
@@ -274,7 +289,14 @@ fn load(index: u32, name: &str, rows_per_second: f64) -> Measurement {
 
 fn sample(step: &str, second: u32) -> Sample {
     let rows = u64::from(ROWS * second / 3);
-    Sample { step_index: 1, step: step.to_owned(), client: 0, elapsed_seconds: f64::from(second), rows }
+    Sample {
+        step_index: 1,
+        step: step.to_owned(),
+        client: 0,
+        elapsed_seconds: f64::from(second),
+        rows,
+        phase: Phase::Measure,
+    }
 }
 
 fn manifest(experiment: &str, run: &str, design: Design, trials: u64) -> RunManifest {

@@ -8,6 +8,7 @@ pub mod read;
 pub mod relation;
 mod session;
 pub mod settings;
+pub mod timeline;
 pub mod verify;
 pub mod work;
 

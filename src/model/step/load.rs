@@ -4,6 +4,8 @@ use std::collections::BTreeMap;
 
 use serde::{Deserialize, Serialize};
 
+use super::Window;
+
 /// A load step.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct Load {
@@ -17,6 +19,12 @@ pub struct Load {
     pub until: Until,
     /// When rows and checksum are verified.
     pub verify: Verify,
+    /// The load ends by the clock; `None`: with the last row.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub duration: Option<Window>,
+    /// Rows per second that all clients together begin to send, at least 1; `None`: each batch follows the last.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub rate: Option<u64>,
 }
 
 /// How rows are loaded.

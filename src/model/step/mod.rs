@@ -3,6 +3,7 @@
 mod command;
 mod load;
 mod read;
+mod window;
 
 use std::time::Duration;
 
@@ -14,6 +15,7 @@ pub use load::{
     Until, Verify,
 };
 pub use read::{By, Cache, Decode, Read, ReadMethod, SelectMode, State, TextOrBinary};
+pub use window::Window;
 
 /// One thing a trial does, measured.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]

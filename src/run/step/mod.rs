@@ -17,7 +17,8 @@ use super::command::Printed;
 use super::stage::Stage;
 use crate::data::Content;
 use crate::engine::postgres::load::WorkError;
-use crate::engine::postgres::work::WorkDone;
+use crate::engine::postgres::timeline::Timeline;
+use crate::engine::postgres::work::{Latencies, WorkDone};
 use crate::model::{Measurement, Sample, Step, StepKind, Table};
 
 pub(super) use verify::verify_table;
@@ -118,9 +119,17 @@ fn moved(done: &WorkDone, taken: &mut Taken) {
     measurement.rows = Some(done.rows);
     measurement.payload_bytes = Some(done.payload_bytes);
     measurement.batch_latency = done.batches.percentiles();
+    measurement.scheduled_latency = done.scheduled.as_ref().and_then(Latencies::percentiles);
     measurement.commit_latency = done.commits.percentiles();
     measurement.spans.commit = measurement.commit_latency.map(|_| done.commit.as_secs_f64());
     measurement.spans.first_row = done.first_row.map(|span| span.as_secs_f64());
+}
+
+/// How long nothing came, as far as the batches tell. `seconds` must be measured before.
+fn stalls(timeline: &Timeline, taken: &mut Taken) {
+    let (gap, share) = timeline.stalls(taken.measurement.spans.seconds);
+    taken.measurement.longest_gap = gap;
+    taken.measurement.stalled_share = share;
 }
 
 fn hex(content: Content) -> String {

@@ -5,14 +5,14 @@ use std::time::Instant;
 
 use tokio::task::JoinSet;
 
-use super::{Taken, hex, joined, moved, read_state, set_up};
+use super::{Taken, hex, joined, moved, read_state, set_up, stalls};
 use crate::engine::postgres::load::WorkError;
-use crate::engine::postgres::read::{self, KeyRange, ReadRequest};
+use crate::engine::postgres::read::{self, KeyRange, Parking, ReadRequest};
 use crate::engine::postgres::work::Progress;
 use crate::model::{By, Decode, Guard, Read, ReadMethod, Step, StepKind, Table, Verify};
 use crate::run::Expectations;
 use crate::run::sampler::Sampler;
-use crate::run::stage::{INSUFFICIENT_PRIVILEGE, Stage};
+use crate::run::stage::Stage;
 
 pub(super) fn method(read: &Read) -> &'static str {
     match read.method {
@@ -31,11 +31,12 @@ pub(super) async fn run_read(
     let table = &Arc::clone(&stage.tables[read.table]);
     let unchanged =
         holds_what_was_loaded(&stage.bound.steps, taken.measurement.step_index as usize, read.table);
-    taken.measurement.rows_expected = unchanged.then_some(table.rows);
+    taken.measurement.rows_expected = unchanged.then(|| expectations.count(table));
     // Before the caches are brought into their state: without an index on the key this reads the table.
     let keys = key_ranges(stage, read, table).await?;
     read_state::arrange(stage, read, taken).await?;
     let progress = Progress::new(read.clients);
+    let parking = Parking::default();
     let asked = &stage.bound.environment.settings;
     let settings =
         read::session_settings(|name| asked.keys().any(|setting| setting.eq_ignore_ascii_case(name)));
@@ -46,6 +47,7 @@ pub(super) async fn run_read(
         keys: &keys,
         settings: &settings,
         progress: &progress,
+        parking: &parking,
     };
     let start = Instant::now();
     let (clients, connecting) = read::prepare(&request).await?;
@@ -56,11 +58,12 @@ pub(super) async fn run_read(
     read_state::look(stage, read, table, taken).await?;
     if read.method == ReadMethod::Scan {
         // Pages that are dirty already are not counted as dirtied.
-        stage.checkpoint().await.map_err(needs_checkpoint)?;
+        stage.needed_checkpoint().await?;
     }
     let before = stage.before().await?;
 
     let start = Instant::now();
+    progress.begin(start);
     let sampler = Sampler::start(&progress, start);
     let mut work = JoinSet::new();
     for client in clients {
@@ -71,12 +74,14 @@ pub(super) async fn run_read(
     taken.samples = sampler.finish(taken.measurement.step_index, &taken.measurement.step);
     let done = done?;
     let end = stage.at_end().await?;
+    drop(parking);
     taken.measurement.pressure.client_wait_share = waits.finish();
 
     moved(&done, taken);
+    stalls(&progress.timeline(), taken);
     taken.measurement.scan = done.scanned;
     stage.conclude(&before, &end, 0, Some(table), &mut taken.measurement).await?;
-    if unchanged && done.rows != table.rows {
+    if unchanged && taken.measurement.rows_expected != Some(done.rows) {
         taken.measurement.guards.push(Guard::RowsWrong);
     }
     if let Some(content) = done.content {
@@ -111,15 +116,6 @@ async fn key_ranges(stage: &Stage<'_>, read: &Read, table: &Table) -> Result<Vec
         ranges.push(KeyRange::ask(&stage.owner, &copy.name, column, nullable).await?);
     }
     Ok(ranges)
-}
-
-fn needs_checkpoint(error: WorkError) -> WorkError {
-    if error.sqlstate().as_deref() == Some(INSUFFICIENT_PRIVILEGE) {
-        let text = "a scan counts the pages it dirties, which needs a CHECKPOINT before it, and the role may not do one; \
-                    give it the role pg_checkpoint";
-        return WorkError::Protocol(text.to_owned());
-    }
-    error
 }
 
 /// Whether a table still holds the generator's rows at a step: SQL of the experiment after the load may have

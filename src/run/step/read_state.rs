@@ -19,27 +19,27 @@ const WARM: f64 = 0.95;
 /// Brings table and caches into the state asked for. What could not be done is noted.
 pub(super) async fn arrange(stage: &mut Stage<'_>, read: &Read, taken: &mut Taken) -> Result<(), WorkError> {
     let table = std::sync::Arc::clone(&stage.tables[read.table]);
-    let state = taken.measurement.read.get_or_insert_default();
+    let met = taken.measurement.read.get_or_insert_default();
     if read.state == State::Settled {
         let start = Instant::now();
         for copy in &table.copies {
             let sql = format!("VACUUM (FREEZE, ANALYZE) {}", quote_ident(&copy.name));
             stage.admin.client.batch_execute(&sql).await?;
         }
-        stage.checkpoint().await?;
+        stage.needed_checkpoint().await?;
         taken.measurement.spans.settle = Some(start.elapsed().as_secs_f64());
     }
     match read.cache {
         Cache::AsIs => {}
         Cache::Warm => drop(verify::stored_content(&stage.owner.client, &table).await?),
         Cache::Cold => match stage.restart().await? {
-            Ok(same) => {
-                if !same {
+            Ok(in_force) => {
+                if !in_force {
                     taken.measurement.guards.push(Guard::SettingNotInForce);
                 }
-                state.cache_note = drop_pages(stage).await.err();
+                met.cache_note = drop_pages(stage).await.err();
             }
-            Err(why) => state.cache_note = Some(why),
+            Err(why) => met.cache_note = Some(why),
         },
     }
     Ok(())
@@ -66,26 +66,26 @@ pub(super) async fn look(
 ) -> Result<(), WorkError> {
     let names: Vec<String> = table.copies.iter().map(|copy| quote_ident(&copy.name)).collect();
     let admin = &stage.admin.client;
-    let state = taken.measurement.read.get_or_insert_default();
+    let met = taken.measurement.read.get_or_insert_default();
     // Nothing is tried out on a server that others use.
     if stage.instance.facts.backend != Backend::External {
-        (state.all_visible_share, state.all_frozen_share) = relation::map_shares(admin, &names).await.unzip();
-        state.buffered_share = relation::buffered_share(admin, &names).await;
+        (met.all_visible_share, met.all_frozen_share) = relation::map_shares(admin, &names).await.unzip();
+        met.buffered_share = relation::buffered_share(admin, &names).await;
     }
     match stage.instance.running.data_directory() {
-        None => note(state, NO_FILES),
+        None => note(met, NO_FILES),
         Some(data) => match cached_share(&data, relation::files(admin, &names).await?).await {
-            Ok(share) => state.cached_share = Some(share),
-            Err(why) => note(state, &why),
+            Ok(share) => met.cached_share = Some(share),
+            Err(why) => note(met, &why),
         },
     }
     let guards = &mut taken.measurement.guards;
     match read.cache {
         Cache::AsIs => {}
-        Cache::Cold if is_cold(state) => {}
+        Cache::Cold if is_cold(met) => {}
         Cache::Cold => guards.push(Guard::CacheNotCold),
         Cache::Warm => {
-            let most = state.cached_share.into_iter().chain(state.buffered_share).reduce(f64::max);
+            let most = met.cached_share.into_iter().chain(met.buffered_share).reduce(f64::max);
             if most.is_some_and(|share| share < WARM) {
                 guards.push(Guard::CacheNotWarm);
             }

@@ -41,7 +41,8 @@ pub(in crate::run) async fn verify_table(
     if copies != expected_copies {
         measurement.outcome = Some(Outcome::Failed);
         let text = format!("the table {} holds {stored}; the generator says {expected}", table.name);
-        let found = verify::first_difference(&stage.owner.client, table).await?;
+        let found =
+            verify::first_difference(&stage.owner.client, table, &expectations.rows_of(table)).await?;
         measurement.error =
             Some(found.map_or(text.clone(), |(name, difference)| format!("{text}\n{name}: {difference}")));
     }

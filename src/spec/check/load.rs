@@ -2,6 +2,9 @@
 
 #![expect(clippy::cast_precision_loss, reason = "sizes are estimates")]
 
+use std::time::Duration;
+
+use super::duration;
 use super::finding::Finding;
 use super::load_in_server;
 use super::tables::MAX_MESSAGE;
@@ -17,7 +20,7 @@ const FREEZE_RULE: &str = "PostgreSQL documentation, COPY, FREEZE: only into a t
     the current transaction, and not into a partitioned table";
 
 /// All findings about a load step.
-pub(super) fn check(index: usize, load: &Load, table: &Table) -> Vec<Finding> {
+pub(super) fn check(index: usize, load: &Load, table: &Table, timeout: Duration) -> Vec<Finding> {
     let base = format!("steps.{index}.load");
     let mut findings = Vec::new();
     let copies = table.copies.len();
@@ -49,6 +52,7 @@ pub(super) fn check(index: usize, load: &Load, table: &Table) -> Vec<Finding> {
             load_in_server::procedure(&base, procedure, table, &mut findings);
         }
     }
+    findings.extend(duration::check(&base, load, timeout));
     findings
 }
 

@@ -4,6 +4,7 @@
 //! experiment file. Types and generators of columns are checked where they are bound.
 
 mod catalogue;
+mod duration;
 mod finding;
 mod load;
 mod load_in_server;

@@ -179,8 +179,8 @@ impl<'a> History<'a> {
         }
         self.tables[table].loaded = Some(index);
         self.clients(index, "load", load.clients);
-        let table = &self.trial.tables[table];
-        self.findings.extend(load::check(index, load, table));
+        let (table, timeout) = (&self.trial.tables[table], self.trial.steps[index].timeout);
+        self.findings.extend(load::check(index, load, table, timeout));
     }
 
     fn read(&mut self, index: usize, read: &Read) {

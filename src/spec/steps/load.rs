@@ -1,16 +1,22 @@
 //! `load` steps: options checked, defaults filled in.
 
+use std::time::Duration;
+
 use super::StepBinder;
 use crate::model::{
     Copy, CopyFormat, CopySource, Generate, Insert, Load, LoadMethod, Procedure, SameTransaction, Step,
-    StepKind, Unnest, Until, Verify,
+    StepKind, Unnest, Until, Verify, Window,
 };
 use crate::spec::diagnostic::Diagnostics;
+use crate::spec::units::Count;
 use crate::spec::wire::step::{
     CopyFile, GenerateFile, InsertFile, LoadFile, LoadMethodFile, ProcedureFile, StepFile, UnnestFile,
-    VerifyWord,
+    VerifyWord, WindowFile,
 };
 
+/// Shortest distance of samples without a word about it, and how many there are at least then.
+const SAMPLE_EVERY: Duration = Duration::from_millis(250);
+const POINTS: u32 = 480;
 /// Rows of one statement of unnest, where nothing else is said.
 const ROWS_OF_ARRAYS: u64 = 1000;
 /// Bytes of one COPY message, smallest, default and largest.
@@ -31,6 +37,7 @@ impl StepBinder<'_> {
                 Some(LoadMethod::Procedure(self.procedure(procedure, path, found)))
             }
         };
+        let rate = self.rate(file.rate, path, found);
         Some(Load {
             table: table?,
             method: method?,
@@ -38,7 +45,19 @@ impl StepBinder<'_> {
             until: file.until.map_or(Until::Committed, Until::from),
             // `auto` is decided when all steps are known.
             verify: if file.verify == Some(VerifyWord::End) { Verify::End } else { Verify::Now },
+            duration: file.duration.as_ref().map(window),
+            rate,
         })
+    }
+
+    /// The rate, which must be at least 1 where it is given.
+    fn rate(&self, rate: Option<Count>, path: &str, found: &mut Diagnostics) -> Option<u64> {
+        if rate == Some(Count(0)) {
+            let problem =
+                self.tree.problem(&format!("{path}.rate"), "at 0 rows per second nothing is ever loaded");
+            found.push(problem.expected("at least 1, or no `rate` for as fast as it goes"));
+        }
+        rate.map(|rate| rate.0).filter(|rate| *rate > 0)
     }
 
     fn insert(&self, file: &InsertFile, path: &str, found: &mut Diagnostics) -> Option<Insert> {
@@ -112,6 +131,15 @@ impl StepBinder<'_> {
             header: file.header.unwrap_or(false),
         })
     }
+}
+
+/// A window with its defaults.
+fn window(file: &WindowFile) -> Window {
+    let warm_up = file.warm_up.map_or(Duration::ZERO, |span| span.0);
+    let measure = file.measure.0;
+    let sample_every =
+        file.sample_every.map_or_else(|| SAMPLE_EVERY.max((warm_up + measure) / POINTS), |span| span.0);
+    Window { warm_up, measure, sample_every }
 }
 
 /// The method is the name of a step that has none.

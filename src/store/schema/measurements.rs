@@ -2,7 +2,7 @@
 
 use super::{Column, FileSchema, Row, Value, columns, identity};
 use crate::model::{
-    Backend, Latency, Measurement, Pressure, ReadState, Scanned, ServerCounters, ServerFacts, Spans,
+    Backend, Latency, Measurement, Outside, Pressure, ReadState, Scanned, ServerCounters, ServerFacts, Spans,
 };
 
 pub(super) const FILE: FileSchema = FileSchema {
@@ -68,8 +68,14 @@ const COLUMNS: &[Column] = columns! {
     settle_seconds Float "seconds" "VACUUM (ANALYZE) after that; outside `seconds`" = |r| spans(r, |s| s.settle.into());
     verify_seconds Float "seconds" "Counting rows and comparing content; outside every other span" = |r| spans(r, |s| s.verify.into());
 
-    rows Int "rows" "Rows the client sent or received" = |r| step(r, |m| m.rows.into());
-    rows_expected Int "rows" "Rows the step was to move" = |r| step(r, |m| m.rows_expected.into());
+    warm_up_seconds Float "seconds" "Warm-up of a load by duration, before `seconds`; null for other steps" = |r| outside(r, |o| o.warm_up.into());
+    longest_gap_seconds Float "seconds" "Longest time within `seconds` without an acknowledged row, over all clients together, from answers to batches; null where no client had two" = |r| step(r, |m| m.longest_gap.into());
+    stalled_share Float "" "Share of `seconds` in which rows came at under a tenth of the median rate (docs/METHODOLOGY.md); null where batches are too few to know" = |r| step(r, |m| m.stalled_share.into());
+
+    rows Int "rows" "Rows the client sent or received; of a load by duration, those whose COMMIT was acknowledged within `seconds`" = |r| step(r, |m| m.rows.into());
+    rows_expected Int "rows" "Rows the step was to move; null for a load by duration" = |r| step(r, |m| m.rows_expected.into());
+    rows_warm_up Int "rows" "Rows of a load by duration whose COMMIT was acknowledged in the warm-up; null for other steps" = |r| outside(r, |o| o.rows_warm_up.into());
+    rows_after Int "rows" "Rows of a load by duration whose COMMIT was acknowledged after the window: those of the last transactions" = |r| outside(r, |o| o.rows_after.into());
     rows_in_table Int "rows" "Rows in the table at verification" = |r| step(r, |m| m.rows_in_table.into());
     checksum Text "" "Content checksum of the table or of the decoded values (hex)" = |r| step(r, |m| m.checksum.as_ref().into());
     checksum_expected Text "" "Content checksum according to the generator (hex)" = |r| step(r, |m| m.checksum_expected.as_ref().into());
@@ -116,6 +122,11 @@ const COLUMNS: &[Column] = columns! {
     batch_p90_seconds Float "seconds" "90th percentile" = |r| batch(r, |l| l.p90.into());
     batch_p99_seconds Float "seconds" "99th percentile" = |r| batch(r, |l| l.p99.into());
     batch_max_seconds Float "seconds" "Longest batch" = |r| batch(r, |l| l.max.into());
+    scheduled_count Int "" "Number of batches timed from when they were due; only with a rate" = |r| scheduled(r, |l| l.count.into());
+    scheduled_p50_seconds Float "seconds" "Median time from when a batch was due to its answer: waiting for a free client is part of it" = |r| scheduled(r, |l| l.p50.into());
+    scheduled_p90_seconds Float "seconds" "90th percentile" = |r| scheduled(r, |l| l.p90.into());
+    scheduled_p99_seconds Float "seconds" "99th percentile" = |r| scheduled(r, |l| l.p99.into());
+    scheduled_max_seconds Float "seconds" "Longest" = |r| scheduled(r, |l| l.max.into());
     commit_count Int "" "Number of timed commits" = |r| commit(r, |l| l.count.into());
     commit_p50_seconds Float "seconds" "Median time per COMMIT" = |r| commit(r, |l| l.p50.into());
     commit_p90_seconds Float "seconds" "90th percentile" = |r| commit(r, |l| l.p90.into());
@@ -162,6 +173,14 @@ fn batch(row: &Row<'_>, value: fn(&Latency) -> Value) -> Value {
 
 fn commit(row: &Row<'_>, value: fn(&Latency) -> Value) -> Value {
     row.measurement.and_then(|measurement| measurement.commit_latency.as_ref()).map_or(Value::Null, value)
+}
+
+fn scheduled(row: &Row<'_>, value: fn(&Latency) -> Value) -> Value {
+    row.measurement.and_then(|measurement| measurement.scheduled_latency.as_ref()).map_or(Value::Null, value)
+}
+
+fn outside(row: &Row<'_>, value: fn(&Outside) -> Value) -> Value {
+    row.measurement.and_then(|measurement| measurement.outside.as_ref()).map_or(Value::Null, value)
 }
 
 fn guards(row: &Row<'_>) -> Value {

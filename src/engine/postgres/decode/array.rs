@@ -31,14 +31,12 @@ fn body(element: &ColumnType, array: &str, out: &mut BytesMut) -> Result<(), Str
             out.put_i32(1);
         }
         count += 1;
-        match item {
-            Some(item) => text::put(element, item, out),
-            None => {
-                null = true;
-                out.put_i32(-1);
-                Ok(())
-            }
+        if let Some(item) = item {
+            return text::put(element, item, out);
         }
+        null = true;
+        out.put_i32(-1);
+        Ok(())
     })?;
     if count > 0 {
         out[start..start + 4].copy_from_slice(&1_i32.to_be_bytes());

@@ -85,11 +85,15 @@ impl Floats {
 fn unpack(hasher: &mut FloatHasher, number: &ColumnType, bytes: &[u8]) -> Option<()> {
     if *number == ColumnType::Float4 {
         let (items, rest) = bytes.as_chunks::<4>();
-        items.iter().for_each(|item| hasher.float4(black_box(f32::from_be_bytes(*item))));
+        for item in items {
+            hasher.float4(black_box(f32::from_be_bytes(*item)));
+        }
         rest.is_empty().then_some(())
     } else {
         let (items, rest) = bytes.as_chunks::<8>();
-        items.iter().for_each(|item| hasher.float8(black_box(f64::from_be_bytes(*item))));
+        for item in items {
+            hasher.float8(black_box(f64::from_be_bytes(*item)));
+        }
         rest.is_empty().then_some(())
     }
 }

@@ -36,7 +36,9 @@ impl Generating {
             // The check keeps tables far below 2^63 rows.
             let (first, end) = (i64::try_from(rows.start), i64::try_from(rows.end));
             let bounds = (first.unwrap_or(i64::MAX), end.unwrap_or(i64::MAX) - 1);
-            done.rows += self.session.client.execute(&self.statement, &[&bounds.0, &bounds.1]).await?;
+            let made = self.session.client.execute(&self.statement, &[&bounds.0, &bounds.1]).await?;
+            self.task.progress.acknowledged(made);
+            done.rows += made;
             done.batches.add(start.elapsed());
             let start = Instant::now();
             self.session.client.batch_execute("COMMIT").await?;

@@ -4,6 +4,7 @@
 //! of its table copy.
 
 mod copy;
+mod feed;
 mod generate;
 mod insert;
 mod procedure;
@@ -13,6 +14,9 @@ use std::collections::BTreeMap;
 use std::ops::Range;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
+
+pub use feed::Supply;
+use feed::{Batch, Feed, Schedule, Source};
 
 use super::encode::{StreamError, expressions};
 use super::work::{Progress, WorkDone};
@@ -43,6 +47,19 @@ pub enum WorkError {
     /// A client program did not do its work.
     #[error("{0}")]
     Program(String),
+    /// A load by duration has sent all rows of a table before its window closed.
+    #[error(
+        "all {rows} rows of table {table} were loaded {left:.1} s before the window closed: raise `rows` of the table \
+         (in a load by duration it is the most that may be loaded), or measure for a shorter time"
+    )]
+    UsedUp {
+        /// The table copy.
+        table: String,
+        /// Its rows.
+        rows: u64,
+        /// Seconds that were left.
+        left: f64,
+    },
     /// The server could not be stopped or started again between steps.
     #[error("the server could not be started again: {0}")]
     Restart(String),
@@ -98,14 +115,50 @@ pub(super) struct Task {
     client: u32,
     table: Arc<Table>,
     copy: usize,
+    /// The client's share of a load that ends with the last row; of a load by duration, all rows of its copy.
     rows: Range<u64>,
     generator: Arc<TableGenerator>,
     progress: Progress,
+    feed: Feed,
 }
 
 impl Task {
     fn target(&self) -> String {
         super::quote_ident(&self.table.copies[self.copy].name)
+    }
+
+    /// The next batch, of at most `most` rows, once it is due.
+    async fn next(&mut self, most: u64) -> Result<Option<Batch>, WorkError> {
+        self.feed.next(most).await
+    }
+
+    /// Whether the load ends by the clock.
+    fn is_timed(&self) -> bool {
+        self.progress.window().is_some()
+    }
+
+    /// The server answered a batch of `rows` that was begun at `begun`. What was begun outside the measured window is in the
+    /// table, but not in latencies and bytes; with a rate, a batch begins when it is due.
+    fn answered(&self, batch: &Batch, rows: u64, begun: Instant, bytes: u64, done: &mut WorkDone) {
+        self.progress.acknowledged(rows);
+        done.rows += rows;
+        self.progress.set(self.client, done.rows);
+        if !self.progress.is_measured(batch.due.unwrap_or(begun)) {
+            return;
+        }
+        done.payload_bytes += bytes;
+        done.batches.add(begun.elapsed());
+        if let Some(due) = batch.due {
+            done.scheduled.get_or_insert_default().add(due.elapsed());
+        }
+    }
+
+    /// The server acknowledged a transaction of rows; `begun`: when its COMMIT was sent, if it had one of its own.
+    fn committed(&self, rows: u64, begun: Option<Instant>, done: &mut WorkDone) {
+        self.progress.committed(self.client, rows);
+        if let Some(begun) = begun.filter(|begun| self.progress.is_measured(*begun)) {
+            done.committed(begun);
+        }
     }
 
     /// The rows of each transaction of so many rows; one empty one where there are none.
@@ -155,37 +208,65 @@ impl LoadClient {
     }
 }
 
-/// Connects and prepares all clients of a load. Client `i` of `n` feeds table copy `i % copies`. Also gives the
-/// time that connecting took, over all clients.
+/// The clients of a load, ready for the clock.
+pub struct Ready {
+    /// Connected and prepared.
+    pub clients: Vec<LoadClient>,
+    /// Time that connecting took, over all clients.
+    pub connecting: Duration,
+    /// The rows that each table copy of a load by duration takes its batches from; empty for other loads.
+    pub supplies: Vec<Supply>,
+}
+
+/// Connects and prepares all clients of a load. Client `i` of `n` feeds table copy `i % copies`.
 pub async fn prepare(
     endpoint: &Endpoint,
     exchange: Option<&Exchange>,
     table: &Arc<Table>,
     load: &Load,
     progress: &Progress,
-) -> Result<(Vec<LoadClient>, Duration), WorkError> {
+) -> Result<Ready, WorkError> {
     let generator = Arc::new(TableGenerator::new(table)?);
     let copies = table.copies.len() as u64;
+    let schedule = load.rate.map(|rate| Arc::new(Schedule::new(rate, load.duration)));
+    let supplies: Vec<Supply> = match load.duration {
+        Some(_) => (0..copies).map(|copy| Supply::new(share(table.rows, copies, copy))).collect(),
+        None => Vec::new(),
+    };
     let mut clients = Vec::with_capacity(load.clients as usize);
     let mut connecting = Duration::ZERO;
     for client in 0..load.clients {
         let copy = u64::from(client) % copies;
+        let place = usize::try_from(copy).unwrap_or(usize::MAX);
         // Clients of this copy: copy, copy + copies, copy + 2 * copies, ...
         let sharing = (u64::from(load.clients) - copy).div_ceil(copies);
-        let rows = share_of(share(table.rows, copies, copy), sharing, u64::from(client) / copies);
+        let all = share(table.rows, copies, copy);
+        let (rows, source) = if let Some(supply) = supplies.get(place) {
+            (all, Source::Shared(supply.clone()))
+        } else {
+            let rows = share_of(all, sharing, u64::from(client) / copies);
+            (rows.clone(), Source::Share(rows))
+        };
+        let feed = Feed {
+            source,
+            schedule: schedule.clone(),
+            progress: progress.clone(),
+            target: table.copies[place].name.clone(),
+        };
         let task = Task {
             client,
             table: Arc::clone(table),
-            copy: usize::try_from(copy).unwrap_or(usize::MAX),
+            copy: place,
             rows,
             generator: Arc::clone(&generator),
             progress: progress.clone(),
+            feed,
         };
         let (session, span) = connect(endpoint, &load.method).await?;
         connecting += span;
         clients.push(prepare_one(session, exchange, task, &load.method).await?);
     }
-    Ok((clients, connecting))
+    Ok(Ready { clients, connecting, supplies })
 }
 
 async fn connect(endpoint: &Endpoint, method: &LoadMethod) -> Result<(Session, Duration), WorkError> {

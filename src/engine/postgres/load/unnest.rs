@@ -35,27 +35,34 @@ impl Unnester {
         // One statement per transaction is what autocommit means: no BEGIN and COMMIT around it.
         let explicit = per_commit > self.knobs.rows_per_batch;
         let mut open = 0;
-        let mut next = self.task.rows.start;
-        while next < self.task.rows.end {
+        while let Some(batch) = self.task.next(self.knobs.rows_per_batch).await? {
             if explicit && open == 0 {
                 self.session.client.batch_execute("BEGIN").await?;
             }
-            let end = self.task.rows.end.min(next.saturating_add(self.knobs.rows_per_batch));
             let start = Instant::now();
-            done.rows += self.batch(&(next..end)).await?;
-            done.batches.add(start.elapsed());
-            done.payload_bytes += self.arrays.bytes() as u64;
-            open += end - next;
-            next = end;
-            self.task.progress.set(self.task.client, done.rows);
-            if explicit && (open >= per_commit || next == self.task.rows.end) {
-                let start = Instant::now();
-                self.session.client.batch_execute("COMMIT").await?;
-                done.committed(start);
-                open = 0;
+            let rows = self.batch(&batch.rows).await?;
+            let bytes = self.arrays.bytes() as u64;
+            self.task.answered(&batch, rows, start, bytes, &mut done);
+            if !explicit {
+                self.task.committed(rows, None, &mut done);
+                continue;
+            }
+            open += rows;
+            if open >= per_commit {
+                self.commit(&mut open, &mut done).await?;
             }
         }
+        if open > 0 {
+            self.commit(&mut open, &mut done).await?;
+        }
         Ok(done)
+    }
+
+    async fn commit(&self, open: &mut u64, done: &mut WorkDone) -> Result<(), WorkError> {
+        let start = Instant::now();
+        self.session.client.batch_execute("COMMIT").await?;
+        self.task.committed(std::mem::take(open), Some(start), done);
+        Ok(())
     }
 
     async fn batch(&mut self, rows: &Range<u64>) -> Result<u64, WorkError> {

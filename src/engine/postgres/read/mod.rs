@@ -5,7 +5,7 @@ mod scan;
 mod select;
 mod share;
 
-use std::sync::Arc;
+use std::sync::{Arc, Mutex, PoisonError};
 use std::time::{Duration, Instant};
 
 use super::decode::{Decoder, ReadColumn, columns_of, refuse_lossy_text};
@@ -37,20 +37,35 @@ pub struct ReadClient {
     task: Task,
     sql: String,
     method: ReadMethod,
+    parking: Parking,
 }
 
 impl ReadClient {
     /// Reads all its rows.
-    pub async fn work(self, start: Instant) -> Result<WorkDone, WorkError> {
-        match self.method {
+    pub async fn work(mut self, start: Instant) -> Result<WorkDone, WorkError> {
+        let session = &mut self.session;
+        let done = match self.method {
             ReadMethod::Select { mode, format } => {
-                select::read(self.session, self.task, &self.sql, mode, format, start).await
+                select::read(session, &self.task, &self.sql, mode, format, start).await
             }
             ReadMethod::CopyOut { format } => {
-                copy_out::read(&self.session, &self.task, &self.sql, format, start).await
+                copy_out::read(session, &self.task, &self.sql, format, start).await
             }
-            ReadMethod::Scan => scan::read(&self.session, &self.task, &self.sql).await,
-        }
+            ReadMethod::Scan => scan::read(session, &self.task, &self.sql).await,
+        };
+        self.parking.keep(self.session);
+        done
+    }
+}
+
+/// Sessions that have done their work. A server process that ends while the resources of all are added up would be
+/// missing in the sum, so they are kept until that is done.
+#[derive(Clone, Default)]
+pub struct Parking(Arc<Mutex<Vec<Session>>>);
+
+impl Parking {
+    fn keep(&self, session: Session) {
+        self.0.lock().unwrap_or_else(PoisonError::into_inner).push(session);
     }
 }
 
@@ -68,6 +83,8 @@ pub struct ReadRequest<'a> {
     pub settings: &'a [(&'static str, &'static str)],
     /// Told how far the clients are.
     pub progress: &'a Progress,
+    /// Where their sessions stay.
+    pub parking: &'a Parking,
 }
 
 /// Settings that loadlab gives to the sessions of a read, but for those that an experiment sets itself
@@ -108,7 +125,8 @@ pub async fn prepare(request: &ReadRequest<'_>) -> Result<(Vec<ReadClient>, Dura
         let sql = format!("SELECT {columns} FROM {}{rows}", quote_ident(name));
         let columns = columns_of(table, read);
         let task = Task { client, decode: read.decode, columns, progress: request.progress.clone() };
-        clients.push(ReadClient { session, task, sql, method: read.method.clone() });
+        let parking = request.parking.clone();
+        clients.push(ReadClient { session, task, sql, method: read.method.clone(), parking });
     }
     Ok((clients, connecting))
 }

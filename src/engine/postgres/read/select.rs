@@ -72,14 +72,14 @@ impl<'a> Sink<'a> {
 
 /// Reads all rows of `sql`.
 pub(super) async fn read(
-    mut session: Session,
-    task: Task,
+    session: &mut Session,
+    task: &Task,
     sql: &str,
     mode: SelectMode,
     format: TextOrBinary,
     start: Instant,
 ) -> Result<WorkDone, WorkError> {
-    let mut sink = Sink::new(&task, start);
+    let mut sink = Sink::new(task, start);
     match (format, mode) {
         (TextOrBinary::Text, SelectMode::All) => {
             for message in session.client.simple_query(sql).await? {
@@ -106,7 +106,7 @@ pub(super) async fn read(
             }
         }
         (TextOrBinary::Binary, SelectMode::Portal { fetch_size }) => {
-            portal(&mut session, &mut sink, sql, fetch_size).await?;
+            portal(session, &mut sink, sql, fetch_size).await?;
         }
     }
     Ok(sink.finish())
@@ -126,6 +126,7 @@ async fn portal(
         let start = Instant::now();
         let rows = transaction.query_portal(&portal, size).await?;
         sink.done.batches.add(start.elapsed());
+        sink.task.progress.acknowledged(rows.len() as u64);
         for row in &rows {
             sink.row(row)?;
         }

@@ -21,6 +21,14 @@ pub struct LoadFile {
     pub method: LoadMethodFile,
     /// Parallel connections; with several copies of the table, client i feeds copy i. Default 1.
     pub clients: Option<u32>,
+    /// The load ends by the clock, not with the last row: `{warm_up: 5s, measure: 30s, sample_every: 250ms}`. Clients take
+    /// batches of row numbers from a counter of their table, so there are no holes; `rows` of the table is then the most it
+    /// may load. For `insert` and `unnest`, and `copy` from the client, with `rows_per_commit`: a row counts in the phase in
+    /// which its COMMIT was acknowledged.
+    pub duration: Option<WindowFile>,
+    /// Rows per second over all clients together; each batch has a time at which it is to begin, and latency counts from that
+    /// time, so waiting behind a stall is part of it. Default: each client begins a batch when its last one is answered.
+    pub rate: Option<Count>,
     /// Which end point is measured as well: `committed` (default), `durable` (and a checkpoint), `settled` (and VACUUM ANALYZE).
     pub until: Option<UntilWord>,
     /// When rows and checksum are verified. `auto` (default): at the end if a later step reads the table, else now.
@@ -29,6 +37,20 @@ pub struct LoadFile {
     pub timeout: Option<Span>,
     /// The step is left out of treatments for which this is false, such as `"{{ method == 'copy' }}"`.
     pub when: Option<bool>,
+}
+
+/// A load by duration.
+#[derive(Debug, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub struct WindowFile {
+    /// Work before the measured window, by the same clients on the same tables. Its rows stay in the table and its samples
+    /// in the results. Default: none.
+    pub warm_up: Option<Span>,
+    /// Length of the measured window. No batch is begun after it; open transactions are then committed.
+    pub measure: Span,
+    /// Distance of the samples in `samples.parquet`, `10ms` to `1m`. Default: `250ms`, or a 480th of the whole time where
+    /// that is longer.
+    pub sample_every: Option<Span>,
 }
 
 /// How rows are loaded.

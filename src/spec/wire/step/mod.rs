@@ -13,7 +13,7 @@ use crate::spec::units::Span;
 pub use command::{CaptureFile, CommandFile};
 pub use load::{
     CopyFile, FormatWord, GenerateFile, InsertFile, LoadFile, LoadMethodFile, ProcedureFile, UnnestFile,
-    VerifyWord,
+    VerifyWord, WindowFile,
 };
 pub use read::{ByWord, ReadFile, ReadMethodFile, SelectModeFile};
 
