@@ -31,7 +31,7 @@ fn shipped() -> Vec<String> {
 /// Every treatment once, with a thousand rows: trials are ok, and what was loaded is what was generated.
 fn runs_to_its_end(server: Server, name: &str) {
     let lab = Lab::new();
-    lab.run(server, &[&file(name), "--smoke"]).ended_with(0);
+    lab.run(server, &[&file(name), "--smoke", "--allow-commands"]).ended_with(0);
     let run = lab.newest();
     let records = run.records();
     assert!(run.stored.manifest.smoke, "{name}");

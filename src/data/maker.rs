@@ -181,7 +181,9 @@ impl Maker {
                 Value::Array(ArrayValue::made(kind, element, stream, row, count))
             }
             Self::FloatsOf(array) => floats_of(array, stream, row, scratch),
-            Self::Constant(_) | Self::Whole(..) | Self::Template { .. } | Self::Stored { .. } => self.value(stream, row, scratch),
+            Self::Constant(_) | Self::Whole(..) | Self::Template { .. } | Self::Stored { .. } => {
+                self.value(stream, row, scratch)
+            }
         }
     }
 }

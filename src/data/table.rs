@@ -95,8 +95,9 @@ impl Stores {
             Arc::clone(store)
         } else {
             let folder = stored.store.display();
-            let opened = RowStore::open(&stored.store)
-                .map_err(|error| format!("the row store {folder} cannot be opened: {error}; remove that folder"))?;
+            let opened = RowStore::open(&stored.store).map_err(|error| {
+                format!("the row store {folder} cannot be opened: {error}; remove that folder")
+            })?;
             self.0.push((stored.store.clone(), Arc::new(opened)));
             Arc::clone(&self.0[self.0.len() - 1].1)
         };

@@ -50,7 +50,12 @@ enum Elements<'a> {
     Constant(&'a [OwnedValue]),
     /// A field of a row store.
     Stored(&'a [u8]),
-    Made { maker: &'a Maker, stream: Stream, row: u64, count: u32 },
+    Made {
+        maker: &'a Maker,
+        stream: Stream,
+        row: u64,
+        count: u32,
+    },
 }
 
 impl<'a> ArrayValue<'a> {

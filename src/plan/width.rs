@@ -242,7 +242,12 @@ fn array(element: &ColumnType, generator: &Generator) -> Width {
     if let Generator::Stored(stored) = generator {
         // A store has eight bytes around all elements and four before each, much as the server has.
         let most_text = f64::from(stored.most_bytes) * 3.0;
-        return Width { average: ARRAY_HEADER + stored.average_bytes, align: 4.0, most_text, toastable: true };
+        return Width {
+            average: ARRAY_HEADER + stored.average_bytes,
+            align: 4.0,
+            most_text,
+            toastable: true,
+        };
     }
     let (least, most, of) = match generator {
         Generator::Array { min, max, element } => (f64::from(*min), f64::from(*max), element.as_ref()),

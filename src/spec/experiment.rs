@@ -105,6 +105,8 @@ impl Spec {
 
     pub(super) fn bind_into(&self, treatment: &Treatment, found: &mut Diagnostics) -> Option<Bound> {
         let mut names = names_of(&self.design, treatment);
+        // What a program is told to do cannot be capped from outside: it has to be able to ask.
+        names.entry("smoke".to_owned()).or_insert_with(|| to_dynamic(&Scalar::Bool(self.smoke)));
         let environment_name = self.environment_name(&mut names, found);
         let renderer = Renderer { templates: &self.templates, files: &self.files };
         let tree = renderer.trial(&self.tree, &names, found);

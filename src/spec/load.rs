@@ -100,7 +100,7 @@ pub fn load(path: &Path, options: &LoadOptions) -> Result<Spec, Diagnostics> {
     let steps = spec.known_steps(&file.claims, &mut first_found);
     let changed = options.profile.is_some() || !options.set.is_empty();
     let claims = (file.claims.as_slice(), claim_indexes.as_slice());
-    spec.claims = spec.claims(claims, &file.sources, steps.as_deref(), &whole_design, changed, &mut found);
+    spec.claims = spec.claims(claims, &file.sources, steps.as_ref(), &whole_design, changed, &mut found);
     spec.lint(&mut found);
     if found.has_errors() {
         let broken = spec.broken_factors();

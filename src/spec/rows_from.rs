@@ -125,10 +125,9 @@ impl TableBinder<'_> {
         };
         let inside = |part: Component<'_>| matches!(part, Component::Normal(_) | Component::CurDir);
         if name.is_empty() || !Path::new(name).components().all(inside) {
-            let problem = self.tree.problem(
-                &format!("{path}.{key}"),
-                format!("`{name}` is outside of the experiment's folder"),
-            );
+            let problem = self
+                .tree
+                .problem(&format!("{path}.{key}"), format!("`{name}` is outside of the experiment's folder"));
             found.push(
                 problem
                     .expected("a file beside the experiment or in a folder below it, without `..`")
@@ -146,7 +145,11 @@ impl TableBinder<'_> {
             for key in ["header", "delimiter", "quote", "null"] {
                 let path = format!("{path}.{key}");
                 if self.tree.find(&path).is_some() {
-                    found.push(self.tree.problem(&path, format!("a Parquet file has no `{key}`")).hint("take it out"));
+                    found.push(
+                        self.tree
+                            .problem(&path, format!("a Parquet file has no `{key}`"))
+                            .hint("take it out"),
+                    );
                 }
             }
             RowFormat::Parquet
@@ -189,7 +192,8 @@ fn diagnostic(blank: Diagnostic, file: &str, problem: FileProblem, wanted: &[Wan
     }
     let names = || wanted.iter().map(|column| column.name.as_str());
     let hint = problem.unknown.as_deref().and_then(|name| did_you_mean(name, names()));
-    let mut diagnostic = Diagnostic { message: format!("{message}: {}", problem.message), ..blank }.maybe_hint(hint);
+    let mut diagnostic =
+        Diagnostic { message: format!("{message}: {}", problem.message), ..blank }.maybe_hint(hint);
     diagnostic.expected = problem.expected;
     diagnostic
 }

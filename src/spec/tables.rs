@@ -49,10 +49,9 @@ impl TableBinder<'_> {
         let before = found.items.len();
         let copies = file.copies.unwrap_or(1);
         if let Some(rows) = file.rows.filter(|rows| rows.0 > MAX_ROWS) {
-            let problem = self.tree.problem(
-                &format!("{path}.rows"),
-                format!("{} rows are more than can be loaded", rows.0),
-            );
+            let problem = self
+                .tree
+                .problem(&format!("{path}.rows"), format!("{} rows are more than can be loaded", rows.0));
             found.push(problem.expected("at most 1_000_000_000_000 (10^12) rows"));
         }
         let written = |key: &str| self.tree.find(&format!("{path}.{key}")).is_some();

@@ -37,7 +37,9 @@ fn all<R: BufRead>(
     let mut places: Vec<usize> = (0..wanted.len()).collect();
     if format.header {
         if !rows.next()? {
-            return Err(FileProblem::of_file("the file is empty, without even a line that names its columns"));
+            return Err(FileProblem::of_file(
+                "the file is empty, without even a line that names its columns",
+            ));
         }
         let names: Result<Vec<String>, FileProblem> =
             (0..rows.fields()).map(|field| Ok(rows.text(field)?.trim().to_owned())).collect();
@@ -221,14 +223,18 @@ mod tests {
 
     #[test]
     fn quotes_nulls_and_line_ends_are_read_as_copy_reads_them() {
-        let found = rows("\u{feff}a,\"b \"\"c\"\"\",,\"\"\r\n1,\"two\nlines\",x\"y,z\"w,\n\\.,\t, \"\" ,'\n").unwrap();
+        let found = rows("\u{feff}a,\"b \"\"c\"\"\",,\"\"\r\n1,\"two\nlines\",x\"y,z\"w,\n\\.,\t, \"\" ,'\n")
+            .unwrap();
         let expected = [
             (1, vec!["a", "b \"c\"", "~", ""]),
             (2, vec!["1", "two\nlines", "xy,zw", "~"]),
             (4, vec!["\\.", "\t", "  ", "'"]),
         ];
         for ((line, fields), (expected_line, expected)) in found.iter().zip(&expected) {
-            assert_eq!((line, fields), (expected_line, &expected.iter().map(ToString::to_string).collect::<Vec<_>>()));
+            assert_eq!(
+                (line, fields),
+                (expected_line, &expected.iter().map(ToString::to_string).collect::<Vec<_>>())
+            );
         }
         assert_eq!(found.len(), 3);
         assert_eq!(rows("a\nb").unwrap().len(), 2, "the last line may have no end");

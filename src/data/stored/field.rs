@@ -115,7 +115,8 @@ mod tests {
 
     /// A value goes into a store and comes out the same.
     fn same(text: &str, kind: &ColumnType) {
-        let owned = constant(&Scalar::Text(text.to_owned()), kind).unwrap_or_else(|why| panic!("{text}: {why}"));
+        let owned =
+            constant(&Scalar::Text(text.to_owned()), kind).unwrap_or_else(|why| panic!("{text}: {why}"));
         let mut bytes = Vec::new();
         put(&owned, &mut bytes);
         let (field, rest) = split(&bytes).expect("whole");

@@ -78,7 +78,9 @@ impl RowStore {
             field::value(field::split(bytes)?.0, kind)
         });
         let folder = self.path.display();
-        found.unwrap_or_else(|| panic!("row {row} of the row store {folder} cannot be read; remove that folder"))
+        found.unwrap_or_else(|| {
+            panic!("row {row} of the row store {folder} cannot be read; remove that folder")
+        })
     }
 
     /// Puts the cursor on a row.

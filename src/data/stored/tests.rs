@@ -2,9 +2,7 @@
 
 use std::fs;
 
-use polars::prelude::{
-    Column, DataFrame, IntoColumn, NamedFrom, ParquetWriter, Series, TimeUnit, TimeZone,
-};
+use polars::prelude::{Column, DataFrame, IntoColumn, NamedFrom, ParquetWriter, Series, TimeUnit, TimeZone};
 
 use super::*;
 use crate::data::value::{Scratch, Value};
@@ -30,7 +28,12 @@ impl Lab {
         Self { folder: tempfile::tempdir().unwrap() }
     }
 
-    fn convert(&self, text: &[u8], format: RowFormat, wanted: &[Wanted]) -> Result<Converted, Vec<FileProblem>> {
+    fn convert(
+        &self,
+        text: &[u8],
+        format: RowFormat,
+        wanted: &[Wanted],
+    ) -> Result<Converted, Vec<FileProblem>> {
         let path = self.folder.path().join("file");
         fs::write(&path, text).unwrap();
         convert(&RowFile { path, format }, wanted, self.folder.path())
@@ -54,7 +57,8 @@ fn row(store: &RowStore, number: u64, wanted: &[Wanted], scratch: &mut Scratch) 
 fn rows_come_back_in_any_order_and_a_reader_holds_one_page() {
     let lab = Lab::new();
     let wanted = wanted(&[("id", ColumnType::Int8), ("note", ColumnType::Text)]);
-    let lines = (0..20_000).map(|id| if id % 7 == 0 { format!(",{id}\n") } else { format!("\"n\"\"{id}\",{id}\n") });
+    let lines =
+        (0..20_000).map(|id| if id % 7 == 0 { format!(",{id}\n") } else { format!("\"n\"\"{id}\",{id}\n") });
     let text = std::iter::once("note,id\n".to_owned()).chain(lines).collect::<String>();
     let made = lab.csv(&text, &wanted).unwrap();
     assert_eq!(made.rows, 20_000);
@@ -111,14 +115,20 @@ fn every_mistake_of_a_file_has_its_line_and_column() {
     assert_eq!(lab.csv(&format!("id,name\n{many}"), &columns).unwrap_err().len(), MOST_PROBLEMS);
     let bytes = lab.convert(b"id,name\n1,\xff\n", RowFormat::Csv(CSV), &columns).unwrap_err();
     assert_eq!((bytes[0].place.as_str(), bytes.len()), ("line 2", 1));
-    assert!(fs::read_dir(lab.folder.path().join("rows")).unwrap().next().is_none(), "nothing is left of bad files");
+    assert!(
+        fs::read_dir(lab.folder.path().join("rows")).unwrap().next().is_none(),
+        "nothing is left of bad files"
+    );
 }
 
 #[test]
 fn parquet_and_csv_of_the_same_rows_are_the_same_rows() {
     let lab = Lab::new();
-    let stamp = Series::new("at".into(), [Some(1_767_225_600_000_001_i64), None]).cast(&polars::prelude::DataType::Datetime(TimeUnit::Microseconds, Some(TimeZone::UTC))).unwrap();
-    let list = Series::new("tags".into(), [Series::new("".into(), ["a", "b\"c"]), Series::new("".into(), [""])]);
+    let stamp = Series::new("at".into(), [Some(1_767_225_600_000_001_i64), None])
+        .cast(&polars::prelude::DataType::Datetime(TimeUnit::Microseconds, Some(TimeZone::UTC)))
+        .unwrap();
+    let list =
+        Series::new("tags".into(), [Series::new("".into(), ["a", "b\"c"]), Series::new("".into(), [""])]);
     let columns: Vec<Column> = vec![
         stamp.into_column(),
         Series::new("id".into(), [1_i64, -2]).into_column(),

@@ -54,7 +54,11 @@ struct Facts {
     widths: Vec<StoredWidth>,
 }
 
-pub(super) fn convert(file: &RowFile, wanted: &[Wanted], cache: &Path) -> Result<Converted, Vec<FileProblem>> {
+pub(super) fn convert(
+    file: &RowFile,
+    wanted: &[Wanted],
+    cache: &Path,
+) -> Result<Converted, Vec<FileProblem>> {
     let whole = |why: io::Error| vec![FileProblem::of_file(why.to_string())];
     let digest = digest(&file.path).map_err(whole)?;
     let stores = cache.join("rows");
