@@ -23,6 +23,7 @@ design:
       several tables: {clients: 4, copies: 3, rows: 20, kind: insert}
       copy to one table: {clients: 2, copies: 1, rows: 70, kind: copy}
       copy to several tables: {clients: 3, copies: 2, rows: 70, kind: copy}
+      unnest to several tables: {clients: 3, copies: 2, rows: 60, kind: unnest}
 tables:
   t:
     ddl: 'CREATE TABLE {{ table }} (id bigint PRIMARY KEY, name text, made timestamptz)'
@@ -39,6 +40,10 @@ steps:
       {name: load, when: \"{{ way.kind == 'copy' }}\", table: t, clients: '{{ way.clients }}',
        method: {copy: {rows_per_commit: '{{ way.rows }}'}},
        duration: {warm_up: 300ms, measure: 700ms, sample_every: 50ms}, until: settled}
+  - load:
+      {name: load, when: \"{{ way.kind == 'unnest' }}\", table: t, clients: '{{ way.clients }}',
+       method: {unnest: {rows_per_batch: '{{ way.rows }}', rows_per_commit: 150}},
+       duration: {warm_up: 300ms, measure: 700ms, sample_every: 50ms}}
   - read: {table: t, clients: '{{ way.copies }}', method: {select: {mode: {portal: {fetch_size: 50}}}}, decode: values}
 ";
 
@@ -92,7 +97,7 @@ fn every_way(server: Server) {
     lab.experiment(WAYS);
     let said = lab.run(server, &[]);
     let run = lab.newest();
-    assert_eq!(run.records().len(), 5);
+    assert_eq!(run.records().len(), 6);
     for record in run.records() {
         let load = step(&record, "load");
         holds(&record, load);

@@ -86,9 +86,9 @@ fn numeric(precision: u32, scale: u32) -> ColumnType {
     ColumnType::Numeric { precision: Some(precision), scale }
 }
 
-type Case = (&'static str, ColumnType, Generator);
+pub(crate) type Case = (&'static str, ColumnType, Generator);
 
-fn numbers() -> Vec<Case> {
+pub(crate) fn numbers() -> Vec<Case> {
     use ColumnType::{Float4, Float8, Int2, Int4, Int8};
     let any = || ColumnType::Numeric { precision: None, scale: 0 };
     let last = Scalar::Int(i64::MAX - 1_000_000);
@@ -130,7 +130,7 @@ fn numbers() -> Vec<Case> {
     ]
 }
 
-fn texts() -> Vec<Case> {
+pub(crate) fn texts() -> Vec<Case> {
     use ColumnType::{Bytea, Char, Text, Varchar};
     let row = TemplatePart::Row { divide: 3, modulo: 10, multiply: -7, add: 2, pad: 4 };
     let template = Generator::Template(vec![TemplatePart::Text("\u{e9}\\".to_owned()), row]);
@@ -149,7 +149,7 @@ fn texts() -> Vec<Case> {
     ]
 }
 
-fn moments() -> Vec<Case> {
+pub(crate) fn moments() -> Vec<Case> {
     use ColumnType::{Date, Timestamp, Timestamptz, Uuid};
     let days = ["infinity", "-infinity", "4714-11-24 BC", "5874897-12-31", "0001-12-31 BC", "2000-02-29"];
     let moments = [
@@ -173,7 +173,7 @@ fn moments() -> Vec<Case> {
     ]
 }
 
-fn composites() -> Vec<Case> {
+pub(crate) fn composites() -> Vec<Case> {
     use ColumnType::{Bool, Bytea, Char, Date, Float8, Int4, Json, Jsonb, Text, Timestamptz, Uuid};
     let of = |kind: ColumnType| ColumnType::Array(Box::new(kind));
     let document = r#"{"bb":1,"a":[1.50,-0,-0.0,1e3,1E-3],"a":{"z":null,"\u00e9":"\u00e9\n\"\\\/\u0001"}}"#;

@@ -114,3 +114,75 @@ fn the_server_makes_the_rows_of_the_generator_on_a_local_server() {
 fn the_server_makes_the_rows_of_the_generator_in_a_container() {
     the_same_rows(Server::Container);
 }
+
+const OWN: &str = r#"
+experiment: own_sql
+question: Are rows of one's own SQL counted?
+environment: postgres
+design:
+  blocks: 1
+  factors: {how: [expressions, looped, body, few, misspelt]}
+tables:
+  t:
+    ddl: CREATE TABLE t (id bigint, mark double precision, word text)
+    rows: 1000
+    values:
+      id: {sequence: {start: 1}}
+      mark: {uniform: {min: 0, max: 1}}
+      word: {template: "w{{ row }}"}
+steps:
+  - create: t
+  - load: {name: load, when: "{{ how == 'expressions' }}", table: t, method: {generate: {expressions: {mark: random()}}}}
+  - load: {name: load, when: "{{ how == 'looped' }}", table: t, clients: 2, method: {procedure: {rows_per_commit: 100, expressions: {mark: row / 7.0}}}}
+  - load: {name: load, when: "{{ how == 'body' }}", table: t, clients: 3, method: {procedure: {body: body.sql}}}
+  - load: {name: load, when: "{{ how == 'few' }}", table: t, method: {procedure: {body: "INSERT INTO t SELECT i FROM generate_series(first_row + 1, last_row) i;"}}}
+  - load: {name: load, when: "{{ how == 'misspelt' }}", table: t, method: {generate: {expressions: {mark: "rwo * 2"}}}}
+  - read: {table: t, method: select, decode: values}
+"#;
+
+/// Two transactions; the names are those the documentation promises.
+const BODY: &str = "FOR number IN first_row .. last_row LOOP
+  INSERT INTO t VALUES (number, {{ 0.5 }}, 'own');
+  IF number = first_row THEN COMMIT; END IF;
+END LOOP;
+row := last_row;";
+
+#[test]
+fn rows_of_own_sql_are_counted_and_said_to_be_only_counted() {
+    let lab = Lab::new();
+    lab.write("body.sql", BODY);
+    lab.experiment(OWN);
+    let said = lab.run(Server::Local, &[]).ended_with(1);
+    for record in lab.newest().records() {
+        let name = record.treatment.as_str();
+        let load = step(&record, "load");
+        match name {
+            "how=few" => {
+                assert_eq!(record.outcome, Outcome::Failed);
+                assert_eq!((load.rows, load.rows_in_table), (Some(999), Some(999)));
+                assert!(
+                    record.error.as_ref().is_some_and(|error| error.contains("holds 999 rows")),
+                    "{record:?}"
+                );
+            }
+            "how=misspelt" => {
+                assert_eq!(record.error_sqlstate.as_deref(), Some("42703"), "{:?}", record.error);
+                assert!(load.spans.seconds == 0.0, "found before the clock");
+            }
+            _ => {
+                assert_eq!(record.outcome, Outcome::Ok, "{name}: {:?}", record.error);
+                assert_eq!((load.rows, load.rows_in_table), (Some(1000), Some(1000)), "{name}");
+                assert_eq!(load.checksum_expected, None, "{name}");
+                assert!(load.checksum.is_some() && load.content_unverified.is_some(), "{name}");
+                let read = step(&record, "select");
+                assert_eq!((read.rows_expected, &read.checksum_expected), (Some(1000), &None), "{name}");
+                assert_eq!(read.checksum, load.checksum, "{name}: what is stored is what is read");
+            }
+        }
+    }
+    assert!(
+        !said.stderr.contains("refuses the experiment's SQL"),
+        "other treatments are fine: {}",
+        said.stderr
+    );
+}

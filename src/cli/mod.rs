@@ -5,9 +5,11 @@ mod clean;
 mod commands;
 mod env;
 mod failure;
+mod hopeless;
 mod interrupt;
 mod options;
 mod plan;
+mod ready;
 mod report;
 mod resume;
 mod run;
@@ -45,7 +47,7 @@ enum Command {
     Plan(plan::PlanArguments),
     /// Show the results of a run as a table, Markdown or JSON
     Report(report::ReportArguments),
-    /// What servers this machine can run: list, doctor, install
+    /// What servers this machine can run: list, doctor, install, build
     #[command(subcommand)]
     Env(env::EnvCommand),
     /// Remove what killed runs left behind; touches nothing that is not provably loadlab's
@@ -98,7 +100,7 @@ async fn dispatch(command: Command) -> Result<Exit, Failure> {
     match command {
         Command::Run(arguments) => run::run(arguments).await,
         Command::Check(arguments) => Ok(check::check(&arguments)),
-        Command::Plan(arguments) => plan::plan(&arguments),
+        Command::Plan(arguments) => plan::plan(&arguments).await,
         Command::Report(arguments) => report::report(&arguments),
         Command::Env(command) => env::env(command).await,
         Command::Clean(arguments) => clean::clean(&arguments).await,

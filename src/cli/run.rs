@@ -11,13 +11,15 @@ use tokio::sync::watch;
 
 use super::commands;
 use super::failure::{Exit, Failure};
+use super::hopeless::Hopeless;
 use super::interrupt;
 use super::options::{self, ServerOptions, SpecOptions};
+use super::ready::prepare_all;
 use super::resume::{reopen, resumed};
 use super::servers::Servers;
-use super::space::{room, writable};
+use super::space::writable;
 use super::stopping::Stopping;
-use super::{plan, print, say};
+use super::{print, say};
 use crate::environment::choose::{Choice, On};
 use crate::environment::clean::clean;
 use crate::environment::container::ContainerEngine;
@@ -124,8 +126,6 @@ impl<'a> Session<'a> {
             ContainerEngine::connect().await?;
         }
         let cache = cache_folder();
-        let totals = plan::totals(spec, plan)?;
-        room(&cache, totals.disk)?;
         let swept = clean(&cache).await;
         if !swept.removed.is_empty() || !swept.failed.is_empty() {
             say(swept.to_string().trim_end());
@@ -140,10 +140,13 @@ impl<'a> Session<'a> {
         let reaper = Reaper::start(&program, &ledger)?;
         let choice = Choice { on: arguments.server.on, offline: arguments.server.offline, cache };
         let mut servers = Servers::new(choice, arguments.settled.clone(), Arc::clone(&ledger));
-        if let Err(failure) = prepare_all(spec, plan, &mut servers).await {
-            reaper.finish(&ledger);
-            return Err(failure);
-        }
+        let totals = match prepare_all(spec, plan, &mut servers).await {
+            Ok(totals) => totals,
+            Err(failure) => {
+                reaper.finish(&ledger);
+                return Err(failure);
+            }
+        };
         let mut folder = if let Some(folder) = folder {
             folder
         } else {
@@ -213,6 +216,7 @@ impl<'a> Session<'a> {
         let mut progress = Progress::new(size);
         let run_id = self.folder.manifest().run.clone();
         let mut stopping = Stopping::new(&self.spec.design, self.plan.treatments(), self.folder.records()?);
+        let mut hopeless = Hopeless::new(self.plan.treatments(), &self.folder.records()?);
         let stop = Cell::new(stopping.enough().is_some());
         let (spec, servers, folder) = (self.spec, &mut self.servers, &mut self.folder);
         let (ledger, allowed) = (Arc::clone(&self.ledger), self.allow_commands);
@@ -225,7 +229,7 @@ impl<'a> Session<'a> {
                 store(folder, &mut progress, &event)?;
                 if let Event::Finished(record) = event {
                     stopping.add(record);
-                    if let Some(why) = stopping.enough() {
+                    if let Some(why) = hopeless.add(record).or_else(|| stopping.enough()) {
                         folder.note(&why)?;
                         progress.note(&format!("the run ends here: {why}"));
                         stop.set(true);
@@ -246,26 +250,18 @@ fn exit(tally: Tally, path: &str) -> Exit {
         say(&format!("ended early; complete it with --resume (the run is {path})"));
         return Exit::Interrupted;
     }
+    if tally.not_run > 0 {
+        say(&format!("{} trials were not run, because this machine lacks what they need", tally.not_run));
+    }
     if tally.failed > 0 {
         say(&format!(
             "{} of {} trials did not end well; see the table's notes",
             tally.failed,
-            tally.failed + tally.ok
+            tally.failed + tally.ok + tally.not_run
         ));
         return Exit::TrialsFailed;
     }
     Exit::Done
-}
-
-/// Every environment of the plan gets its server, template and image before the first trial.
-async fn prepare_all(spec: &Spec, plan: &Plan, servers: &mut Servers) -> Result<(), Failure> {
-    // Above this, treatments of one experiment do not bring further environments but by chance;
-    // those are prepared when they come.
-    for index in 0..plan.treatments().min(4_096) {
-        let bound = spec.bind(&plan.treatment(index))?;
-        servers.of(&bound.environment).await?;
-    }
-    Ok(())
 }
 
 async fn prepare(
@@ -277,7 +273,7 @@ async fn prepare(
 ) -> Result<Prepared, Failure> {
     let bound = spec.bind(&trial.treatment)?;
     commands::refuse_unless(commands_allowed, &commands::of_trial(&bound))?;
-    let provider = servers.of(&bound.environment).await?;
+    let provider = servers.of(&bound).await?;
     let factors = spec.design.describe(&trial.treatment).into_iter();
     Ok(Prepared {
         provider,
@@ -303,7 +299,6 @@ fn store(folder: &mut RunFolder, progress: &mut Progress, event: &Event<'_>) -> 
             folder.started(trial, *attempt)?;
             progress.trial_started(trial.number + 1, label);
         }
-        Event::Output { name, text } => folder.keep(name, text)?,
         Event::Working(pulse) => progress.working(&WorkingStep {
             step: &pulse.step,
             seconds: pulse.elapsed.as_secs_f64(),
@@ -312,6 +307,7 @@ fn store(folder: &mut RunFolder, progress: &mut Progress, event: &Event<'_>) -> 
             rows: pulse.rows,
             rows_per_second: pulse.rows_per_second,
         }),
+        Event::Output { name, text } => folder.keep(name, text)?,
         Event::Finished(record) => {
             if record.outcome == Outcome::Cancelled {
                 // A trial that was given up is done again; its record would hide that.
@@ -319,7 +315,8 @@ fn store(folder: &mut RunFolder, progress: &mut Progress, event: &Event<'_>) -> 
             } else {
                 folder.finished(record)?;
             }
-            if let Some(error) = &record.error {
+            // Why trials are not run was said once, at the beginning.
+            if let Some(error) = record.error.as_ref().filter(|_| record.outcome != Outcome::NotRun) {
                 progress.note(&format!("{}: {error}", record.treatment));
             }
             progress.trial_finished(&FinishedTrial {

@@ -69,6 +69,8 @@ mod tests {
             contrasts: vec![factor],
         };
         Summary {
+            not_run: 0,
+            left_out: Vec::new(),
             factors: vec![],
             blocks: 6,
             trials: 12,

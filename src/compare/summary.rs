@@ -23,13 +23,19 @@ pub struct Summary {
     pub blocks: usize,
     /// Trials with a record.
     pub trials: usize,
-    /// Of these, trials that did not end `ok`, by outcome.
+    /// Of these, trials that were left out because the machine lacks what they need.
+    #[serde(default)]
+    pub not_run: usize,
+    /// Trials that ran and did not end `ok`, by outcome.
     pub not_ok: BTreeMap<String, usize>,
     /// In the order in which steps run.
     pub steps: Vec<StepSummary>,
     /// Why trials did not end well.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub errors: Vec<TrialErrors>,
+    /// Why trials were not run.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub left_out: Vec<TrialErrors>,
 }
 
 /// One step over all treatments.
@@ -121,12 +127,12 @@ pub struct Cell {
     pub wal_bytes: Option<f64>,
     /// Median of the seconds to durable (headline and CHECKPOINT), where that was measured.
     pub durable_seconds: Option<f64>,
-    /// Medians of the step's captures.
-    #[serde(default, skip_serializing_if = "Vec::is_empty")]
-    pub captures: Vec<Option<f64>>,
     /// The worst stall of a valid trial, where one is worth a word.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub stall: Option<Stall>,
+    /// Medians of the step's captures.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub captures: Vec<Option<f64>>,
     /// Whether a crash right after the commit would lose nothing the server acknowledged; `None`: not known.
     pub durable: Option<bool>,
 }
@@ -147,11 +153,14 @@ pub fn summarise(records: &[TrialRecord], design: &Design) -> Summary {
         records.iter().filter(|record| fits(record, design)).cloned().collect();
     records.sort_by_key(|record| (record.trial.treatment_index, record.trial.block, record.attempt));
     let mut not_ok = BTreeMap::new();
-    for record in records.iter().filter(|record| record.outcome != Outcome::Ok) {
+    let went_wrong = |outcome| !matches!(outcome, Outcome::Ok | Outcome::NotRun);
+    for record in records.iter().filter(|record| went_wrong(record.outcome)) {
         *not_ok.entry(record.outcome.name().to_owned()).or_default() += 1;
     }
     Summary {
-        errors: errors(&records),
+        errors: errors(&records, went_wrong),
+        left_out: errors(&records, |outcome| outcome == Outcome::NotRun),
+        not_run: records.iter().filter(|record| record.outcome == Outcome::NotRun).count(),
         factors: design.factors.iter().map(|factor| factor.name.clone()).collect(),
         blocks: records.iter().map(|record| record.trial.block).collect::<BTreeSet<_>>().len(),
         trials: records.len(),
@@ -160,10 +169,10 @@ pub fn summarise(records: &[TrialRecord], design: &Design) -> Summary {
     }
 }
 
-/// Errors of trials that did not end well: the first line of each kind with how many trials ended so.
-fn errors(records: &[TrialRecord]) -> Vec<TrialErrors> {
+/// Errors of trials with some outcomes: the first line of each kind with how many trials ended so.
+fn errors(records: &[TrialRecord], outcomes: fn(Outcome) -> bool) -> Vec<TrialErrors> {
     let mut kinds: Vec<TrialErrors> = Vec::new();
-    for record in records.iter().filter(|record| record.outcome != Outcome::Ok) {
+    for record in records.iter().filter(|record| outcomes(record.outcome)) {
         let error =
             record.error.as_deref().and_then(|text| text.lines().next()).unwrap_or("no reason is known");
         if let Some(kind) = kinds.iter_mut().find(|kind| kind.error == error) {
@@ -254,9 +263,9 @@ fn cell(
             .zip(values.iter().copied().max_by(f64::total_cmp)),
         spread: relative_range(&values),
         wal_bytes: median_of(&valid, |measurement| measurement.counters.wal_bytes.map(bytes)),
-        captures: captures.iter().map(|capture| captured(&valid, &capture.name)).collect(),
         durable_seconds: median_of(&valid, Measurement::durable_seconds),
         stall: stalls::worst(&valid),
+        captures: captures.iter().map(|capture| captured(&valid, &capture.name)).collect(),
         durable: records
             .iter()
             .filter_map(|record| record.server.as_ref())

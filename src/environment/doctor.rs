@@ -13,7 +13,7 @@ use super::ledger::Ledger;
 use super::place::SOCKET_PORT;
 use super::template::Maker;
 use super::{EnvironmentError, fresh, overlay};
-use crate::model::{Checksums, InitOptions};
+use crate::model::InitOptions;
 
 /// Oldest API of a container engine that is supported: Docker 19.03.
 pub const OLDEST_API: (u32, u32) = (1, 40);
@@ -237,12 +237,7 @@ async fn time_template(
 ) -> Result<(), EnvironmentError> {
     let usable = report.binaries.usable.iter().filter(|binaries| MAJORS.contains(&binaries.major));
     let Some(binaries) = usable.max_by_key(|binaries| binaries.major).cloned() else { return Ok(()) };
-    let init = InitOptions {
-        locale: "C".to_owned(),
-        encoding: "UTF8".to_owned(),
-        checksums: Checksums::On,
-        wal_segment_mib: None,
-    };
+    let init = InitOptions::default();
     let begin = Instant::now();
     let made = Maker { cache, binaries: &binaries, account, ledger }.template(&init).await;
     let took: Duration = begin.elapsed();

@@ -17,9 +17,11 @@ use super::fresh::Way;
 use super::install::install;
 use super::ledger::Ledger;
 use super::local_command::LocalCommand;
+use super::local_programs::{LocalPrograms, with_programs};
 use super::local_server::LocalServer;
 use super::place::{Place, SOCKET_PORT};
 use super::template::{Maker, Template};
+use super::wanted::Wanted;
 use super::{Boxed, EnvironmentError, Instance, InstanceFacts, Launch, Provider, fresh, overlay};
 use crate::engine::postgres::{Endpoint, Exchange, Secret};
 use crate::model::{Backend, ConnectionPath, EnvironmentSpec, FreshMethod, InitOptions};
@@ -50,6 +52,8 @@ pub struct LocalProvider {
     ledger: Arc<Ledger>,
     prepared: OnceCell<Prepared>,
     templates: Mutex<HashMap<InitOptions, Template>>,
+    /// The binaries whose client programs are used.
+    programs: OnceCell<Binaries>,
 }
 
 impl LocalProvider {
@@ -63,6 +67,7 @@ impl LocalProvider {
             ledger: Arc::clone(ledger),
             prepared: OnceCell::new(),
             templates: Mutex::default(),
+            programs: OnceCell::new(),
         }
     }
 
@@ -78,15 +83,18 @@ impl LocalProvider {
         ledger: &Arc<Ledger>,
     ) -> Result<(Self, String), EnvironmentError> {
         let found = discover(spec.binaries.as_deref(), cache).await?;
-        let (binaries, why) = match found.choose(spec.versions) {
+        let wanted = Wanted::of(spec);
+        let (binaries, why) = match found.choose(&wanted) {
             Ok(binaries) => {
                 let why = format!("PostgreSQL {} found by: {}", binaries.version, binaries.source);
                 (binaries.clone(), why)
             }
             // Of a folder the user named, nothing else is taken silently.
-            Err(nothing) if offline || spec.binaries.is_some() => return Err(nothing),
+            Err(nothing) if offline || spec.binaries.is_some() || !wanted.can_be_fetched() => {
+                return Err(nothing);
+            }
             Err(nothing) => {
-                let binaries = install(spec.versions.max, cache, offline, ledger)
+                let binaries = install(spec.versions.max, spec.builder, cache, offline, ledger)
                     .await
                     .map_err(|error| both(&nothing, &error))?;
                 let why = format!("PostgreSQL {} was fetched: {}", binaries.version, binaries.source);
@@ -185,7 +193,11 @@ impl LocalProvider {
             client_dir: place.exchange.clone(),
             server_dir: place.exchange.to_string_lossy().into_owned(),
         };
-        let server = LocalServer::new(child, place, command, endpoint.clone(), &self.ledger)?;
+        let at = exchange.client_dir.clone();
+        let mut server = LocalServer::new(child, place, command, endpoint.clone(), &self.ledger)?;
+        if let Some(binaries) = self.programs.get() {
+            server = server.with_programs(LocalPrograms::new(binaries, &endpoint, &at));
+        }
         server.ready(START_DEADLINE).await?;
         let storage = match way {
             Way::Overlay => format!("overlayfs on {}", prepared.file_system),
@@ -228,6 +240,10 @@ impl Provider for LocalProvider {
         Backend::Local
     }
 
+    fn major(&self) -> Option<u32> {
+        Some(self.binaries.major)
+    }
+
     fn prepare(&self) -> Boxed<'_, Result<(), EnvironmentError>> {
         Box::pin(async move {
             let prepared = self.prepared().await?;
@@ -235,6 +251,13 @@ impl Provider for LocalProvider {
                 self.template(&self.init, prepared).await?;
             }
             Ok(())
+        })
+    }
+
+    fn find_programs(&self) -> Boxed<'_, Result<(), EnvironmentError>> {
+        Box::pin(async {
+            let find = || with_programs(&self.binaries, &self.cache);
+            self.programs.get_or_try_init(find).await.map(drop)
         })
     }
 

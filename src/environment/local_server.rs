@@ -16,8 +16,10 @@ use super::fresh::Way;
 use super::ledger::{Ledger, Thing};
 use super::local::START_DEADLINE;
 use super::local_command::LocalCommand;
+use super::local_programs::LocalPrograms;
 use super::place::Place;
-use super::{Boxed, EnvironmentError, Running, Usage, process, shared_memory};
+use super::program::Pipeline;
+use super::{Boxed, EnvironmentError, Programs, Running, Usage, process, shared_memory};
 use crate::engine::postgres::{Endpoint, ready};
 
 /// How long a server may take for its immediate shutdown before it is killed.
@@ -37,6 +39,8 @@ pub(crate) struct LocalServer {
     /// Another one after a restart.
     process: Mutex<Arc<ServerProcess>>,
     place: Place,
+    /// Where client programs are, if any can be used with it.
+    programs: Option<LocalPrograms>,
     command: LocalCommand,
     endpoint: Endpoint,
     ledger: Arc<Ledger>,
@@ -67,7 +71,13 @@ impl LocalServer {
         ledger: &Arc<Ledger>,
     ) -> Result<Self, EnvironmentError> {
         let process = Mutex::new(ServerProcess::new(child, &place, ledger)?);
-        Ok(Self { process, place, command, endpoint, ledger: Arc::clone(ledger) })
+        Ok(Self { process, place, programs: None, command, endpoint, ledger: Arc::clone(ledger) })
+    }
+
+    /// Tells it about client programs.
+    pub(crate) fn with_programs(mut self, programs: LocalPrograms) -> Self {
+        self.programs = Some(programs);
+        self
     }
 
     /// Waits until it answers, at most `deadline`; a server that has ended is not waited for.
@@ -219,6 +229,16 @@ impl Running for LocalServer {
             }
             let ended = process.status().map(|status| format!("{}; ", end_in_words(status)));
             Some(format!("{}{}", ended.unwrap_or_default(), self.log_in_words()))
+        })
+    }
+
+    fn programs(&self, pipeline: Pipeline) -> Boxed<'_, Result<Programs<'_>, EnvironmentError>> {
+        let made = self.programs.as_ref().map(|programs| programs.run(pipeline));
+        Box::pin(async move {
+            made.ok_or_else(|| EnvironmentError::Unavailable {
+                reason: "no client programs were looked for".to_owned(),
+                remedy: "call `find_programs` of the provider first".to_owned(),
+            })
         })
     }
 

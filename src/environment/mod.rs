@@ -5,6 +5,8 @@
 //! [`ledger`] and removed by the reaper process, the next start or `loadlab clean`.
 
 mod account;
+pub mod build;
+mod child;
 pub mod choose;
 pub mod clean;
 pub mod container;
@@ -18,19 +20,24 @@ pub mod install;
 pub mod ledger;
 pub mod local;
 mod local_command;
+mod local_programs;
 mod local_server;
+pub mod needs;
 mod overlay;
 pub mod page_cache;
 mod place;
 pub mod process;
+pub mod program;
 pub mod reaper;
 mod shared_memory;
 mod template;
+mod wanted;
 
 use std::future::Future;
 use std::path::PathBuf;
 use std::pin::Pin;
 
+use self::program::{Pipeline, PipelineEnd};
 use crate::engine::postgres::{Endpoint, Exchange};
 use crate::model::{Backend, EnvironmentSpec};
 
@@ -42,12 +49,21 @@ pub trait Provider: Send + Sync {
     /// Which backend this is.
     fn backend(&self) -> Backend;
 
+    /// Major version of the servers, as far as it is known before one runs.
+    fn major(&self) -> Option<u32>;
+
     /// Makes whatever is made once: template, baked image. Safe to call again; cheap when nothing is missing.
     fn prepare(&self) -> Boxed<'_, Result<(), EnvironmentError>>;
+
+    /// Finds the client programs that dumps and restores need; called before the first trial that has such a step.
+    fn find_programs(&self) -> Boxed<'_, Result<(), EnvironmentError>>;
 
     /// A fresh server that has answered two queries by the same postmaster.
     fn start<'a>(&'a self, launch: &'a Launch) -> Boxed<'a, Result<Instance, EnvironmentError>>;
 }
+
+/// Programs that are made ready; they start when this is first polled, and dropping it ends them.
+pub type Programs<'a> = Boxed<'a, Result<PipelineEnd, EnvironmentError>>;
 
 /// What one trial wants from its server.
 #[derive(Debug, Clone)]
@@ -112,6 +128,8 @@ pub trait Running: Send + Sync {
     /// Why the server is in trouble, if the provider can tell: OOM kill, exit code, last log lines.
     fn diagnose(&self) -> Boxed<'_, Option<String>>;
 
+    /// Makes client programs ready, which connect as the owner of the trial's database.
+    fn programs(&self, pipeline: Pipeline) -> Boxed<'_, Result<Programs<'_>, EnvironmentError>>;
     /// Its data directory as this process reaches it while the server runs; `None` where it does not.
     fn data_directory(&self) -> Option<PathBuf>;
 
@@ -139,6 +157,14 @@ pub enum EnvironmentError {
     NotReady {
         /// Why, with the last lines of its log.
         reason: String,
+    },
+    /// A client program ended badly.
+    #[error("{what}{}{words}", if words.is_empty() { " without a word" } else { ":\n" })]
+    Program {
+        /// Which, and how.
+        what: String,
+        /// Last lines of its standard error.
+        words: String,
     },
     /// A file or process operation failed.
     #[error("{what}: {source}")]

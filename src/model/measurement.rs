@@ -6,7 +6,7 @@
 use jiff::Timestamp;
 use serde::{Deserialize, Serialize};
 
-use super::{Backend, PlannedTrial, Scalar, Unit};
+use super::{Backend, Outside, PlannedTrial, ReadState, Sample, Scalar, Scanned, Unit};
 
 /// Everything one trial left behind, failed or not.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
@@ -55,6 +55,8 @@ pub enum Outcome {
     EnvironmentFault,
     /// Ended by the user.
     Cancelled,
+    /// Left out: this machine does not have what the experiment says it needs.
+    NotRun,
 }
 
 impl Outcome {
@@ -67,6 +69,7 @@ impl Outcome {
             Self::TimedOut => "timed_out",
             Self::EnvironmentFault => "environment_fault",
             Self::Cancelled => "cancelled",
+            Self::NotRun => "not_run",
         }
     }
 }
@@ -152,6 +155,26 @@ pub struct ServerFacts {
     pub client_cpuset: Option<String>,
     /// False when `fsync`, `full_page_writes` or `synchronous_commit` is off, or the storage is memory.
     pub durable: bool,
+    /// What was fixed when the server was compiled and its cluster made, as the server itself says it.
+    #[serde(default)]
+    pub cluster: Option<ClusterFacts>,
+}
+
+/// Properties of a cluster that no setting can change.
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct ClusterFacts {
+    /// Bytes of a block.
+    pub block_size: u32,
+    /// Bytes of a WAL segment.
+    pub wal_segment_size: u64,
+    /// Whether pages carry checksums.
+    pub data_checksums: bool,
+    /// Encoding of the trial's database.
+    pub encoding: String,
+    /// `libc`, `icu` or `builtin`, of the trial's database.
+    pub locale_provider: String,
+    /// The locale that text is compared by: the provider's.
+    pub locale: String,
 }
 
 /// One server setting of a trial.
@@ -221,12 +244,6 @@ pub struct Measurement {
     pub batch_latency: Option<Latency>,
     /// Time per COMMIT, seconds.
     pub commit_latency: Option<Latency>,
-    /// Numbers found in what a client program printed, in the order of the file.
-    #[serde(default, skip_serializing_if = "Vec::is_empty")]
-    pub captures: Vec<Captured>,
-    /// Where in the run's folder a client program's output is kept, without `.stdout` and `.stderr`.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub output: Option<String>,
     /// Time per batch from its intended start, seconds; only with a rate.
     #[serde(default)]
     pub scheduled_latency: Option<Latency>,
@@ -239,6 +256,12 @@ pub struct Measurement {
     /// Share of `spans.seconds` in which rows came at under a tenth of the median rate; `None` as above.
     #[serde(default)]
     pub stalled_share: Option<f64>,
+    /// Numbers found in what a client program printed, in the order of the file.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub captures: Vec<Captured>,
+    /// Where in the run's folder a client program's output is kept, without `.stdout` and `.stderr`.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub output: Option<String>,
     /// What else happened on the machine.
     #[serde(default)]
     pub pressure: Pressure,
@@ -261,17 +284,6 @@ pub struct Captured {
     pub value: f64,
 }
 
-/// What a load by duration did outside its window.
-#[derive(Debug, Clone, Copy, PartialEq, Default, Serialize, Deserialize)]
-pub struct Outside {
-    /// Length of the warm-up, seconds.
-    pub warm_up: f64,
-    /// Rows whose COMMIT was acknowledged before the window opened.
-    pub rows_warm_up: u64,
-    /// Rows whose COMMIT was acknowledged after it closed: those of the last transactions.
-    pub rows_after: u64,
-}
-
 /// What else happened on the machine during a step's window.
 #[derive(Debug, Clone, Copy, PartialEq, Default, Serialize, Deserialize)]
 pub struct Pressure {
@@ -289,52 +301,6 @@ pub struct Pressure {
     pub memory_kills: Option<u64>,
     /// How far wall clock and monotonic clock moved apart, seconds.
     pub clock_disagreement_seconds: Option<f64>,
-}
-
-/// What a read met just before its clock started.
-#[derive(Debug, Clone, PartialEq, Default, Serialize, Deserialize)]
-pub struct ReadState {
-    /// Share of the bytes of the table's files in the operating system's page cache.
-    pub cached_share: Option<f64>,
-    /// Share of the table's pages in shared buffers.
-    pub buffered_share: Option<f64>,
-    /// Share of the table's pages that the visibility map says are all-visible.
-    pub all_visible_share: Option<f64>,
-    /// Share of the table's pages that the visibility map says are all-frozen.
-    pub all_frozen_share: Option<f64>,
-    /// Why the caches are not as asked for, or are not known.
-    pub cache_note: Option<String>,
-    /// Settings that loadlab gave to the sessions of the read, `name=value`.
-    pub session_settings: Vec<String>,
-}
-
-/// Pages of a scan, as its plan counts them.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
-pub struct Scanned {
-    /// Pages found in shared buffers.
-    pub pages_hit: u64,
-    /// Pages read into shared buffers.
-    pub pages_read: u64,
-    /// Clean pages changed, such as by hint bits.
-    pub pages_dirtied: u64,
-    /// Pages that the scan itself had to write to make room.
-    pub pages_written: u64,
-    /// Bytes of WAL that the scan wrote.
-    pub wal_bytes: u64,
-}
-
-impl Scanned {
-    /// Both together.
-    #[must_use]
-    pub fn plus(self, other: Self) -> Self {
-        Self {
-            pages_hit: self.pages_hit + other.pages_hit,
-            pages_read: self.pages_read + other.pages_read,
-            pages_dirtied: self.pages_dirtied + other.pages_dirtied,
-            pages_written: self.pages_written + other.pages_written,
-            wal_bytes: self.wal_bytes + other.wal_bytes,
-        }
-    }
 }
 
 /// Spans on the monotonic clock, in seconds. Set-up (connect, prepare) lies outside `seconds`.
@@ -403,44 +369,4 @@ pub struct Latency {
     pub p99: f64,
     /// Longest.
     pub max: f64,
-}
-
-/// One point of a time series inside a step.
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
-pub struct Sample {
-    /// Step it belongs to.
-    pub step_index: u32,
-    /// Name of the step.
-    pub step: String,
-    /// Client, from 0.
-    pub client: u32,
-    /// Seconds since the step's clock started.
-    pub elapsed_seconds: f64,
-    /// Rows this client has moved so far.
-    pub rows: u64,
-    /// Before or inside the measured window.
-    #[serde(default)]
-    pub phase: Phase,
-}
-
-/// Where in a step a sample was taken.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
-#[serde(rename_all = "snake_case")]
-pub enum Phase {
-    /// Before the measured window of a load by duration.
-    WarmUp,
-    /// Inside the window; all of a step that has none.
-    #[default]
-    Measure,
-}
-
-impl Phase {
-    /// Name in results.
-    #[must_use]
-    pub fn name(self) -> &'static str {
-        match self {
-            Self::WarmUp => "warm_up",
-            Self::Measure => "measure",
-        }
-    }
 }

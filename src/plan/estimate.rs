@@ -5,8 +5,8 @@
 use super::rates::RATES;
 use super::width::{index_entry_bytes, row_bytes, text_row_bytes};
 use crate::model::{
-    BoundTrial, Cache, Column, Copy, CopySource, Decode, Insert, Load, LoadMethod, Persistence, Read,
-    SameTransaction, Scalar, State, StepKind, Table, Unnest, Until,
+    BoundTrial, Cache, Column, Copy, CopySource, Decode, Dump, Insert, Load, LoadMethod, Persistence, Read,
+    Restore, SameTransaction, Scalar, State, StepKind, Table, Unnest, Until,
 };
 
 /// A fresh cluster, its WAL segments included.
@@ -167,6 +167,31 @@ impl Running<'_> {
             StepKind::Command(_) => self.seconds += RATES.command,
             StepKind::Load(load) => self.load(load),
             StepKind::Read(read) => self.read(read),
+            StepKind::Dump(dump) => self.dump(dump),
+            StepKind::Restore(restore) => self.restore(restore),
+        }
+    }
+
+    fn dump(&mut self, dump: &Dump) {
+        for shape in dump.tables.iter().filter_map(|table| self.shapes.get(*table)) {
+            self.seconds += 2.0 * (shape.rows * RATES.read_row + shape.heap * RATES.byte);
+            self.files += shape.rows * shape.text_row;
+        }
+        if dump.drop {
+            dump.tables.iter().for_each(|table| self.indexed[*table] = false);
+        }
+    }
+
+    fn restore(&mut self, restore: &Restore) {
+        for table in &restore.tables {
+            let Some(shape) = self.shapes.get(*table) else { continue };
+            let entries = if restore.with_indexes { shape.rows * shape.indexes } else { 0.0 };
+            let wal = shape.heap + if restore.with_indexes { shape.index } else { 0.0 };
+            self.seconds += shape.rows * (RATES.copied_row + shape.row * RATES.byte + RATES.verified_row)
+                + entries * RATES.built_entry
+                + wal * RATES.wal_byte;
+            self.wal += wal;
+            self.indexed[*table] = restore.with_indexes;
         }
     }
 
@@ -286,7 +311,7 @@ fn until_seconds(until: Until, bytes: f64) -> f64 {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::model::{ColumnType, CopyFormat, Generator, Step, TableCopy, Verify};
+    use crate::model::{ColumnType, CopyFormat, Generator, Needs, Step, TableCopy, Verify};
     use crate::plan::width::tests::column;
 
     fn environment() -> crate::model::EnvironmentSpec {
@@ -336,7 +361,7 @@ mod tests {
             step("create", StepKind::Create { table: 0, with_indexes: true }),
             step("load", StepKind::Load(load)),
         ];
-        BoundTrial { environment: environment(), tables: vec![table], steps }
+        BoundTrial { environment: environment(), needs: Needs::default(), tables: vec![table], steps }
     }
 
     fn copy() -> LoadMethod {

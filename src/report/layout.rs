@@ -21,9 +21,10 @@ pub(super) struct Section {
     pub(super) words: Vec<bool>,
 }
 
-/// Lays a summary out. `all` includes create and sql steps, which seldom answer the question.
+/// Lays a summary out. `all` includes `create` and `dump` steps, which seldom answer the question.
 pub(super) fn layout(summary: &Summary, all: bool) -> Layout {
-    let answers = |step: &&StepSummary| matches!(step.kind.as_str(), "load" | "read" | "index" | "command");
+    let kinds = ["load", "read", "index", "sql", "restore", "command"];
+    let answers = |step: &&StepSummary| kinds.contains(&step.kind.as_str());
     let mut steps: Vec<&StepSummary> = summary.steps.iter().filter(|step| all || answers(step)).collect();
     if steps.is_empty() {
         steps = summary.steps.iter().collect();

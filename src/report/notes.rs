@@ -1,7 +1,7 @@
 //! The small print: what the numbers are, and what they must not be taken for.
 
 use super::numbers::{percent, seconds};
-use crate::compare::{MIN_BLOCKS, Metric, StepSummary, Summary};
+use crate::compare::{MIN_BLOCKS, Metric, StepSummary, Summary, TrialErrors};
 use crate::store::redact;
 
 /// Kinds of errors told below a table.
@@ -12,7 +12,8 @@ const STALLS_SHOWN: usize = 3;
 /// Sentences below the tables.
 pub(super) fn notes(summary: &Summary, steps: &[&StepSummary], left_out: &[&str]) -> Vec<String> {
     let mut notes = vec![counts(summary)];
-    notes.extend(errors(summary));
+    notes.extend(kinds(&summary.left_out));
+    notes.extend(kinds(&summary.errors));
     if steps.is_empty() {
         notes.push("No step was measured.".to_owned());
         return notes;
@@ -45,14 +46,16 @@ fn counts(summary: &Summary) -> String {
     }
     let not_ok =
         summary.not_ok.iter().map(|(outcome, count)| format!("{count} {outcome}")).collect::<Vec<_>>();
-    let not_ok =
-        if not_ok.is_empty() { "all ok".to_owned() } else { format!("not ok: {}", not_ok.join(", ")) };
-    format!("{} in {}; {not_ok}.", plural(summary.trials, "trial"), plural(summary.blocks, "block"))
+    let good = if summary.not_run > 0 { "the others ok" } else { "all ok" };
+    let not_ok = if not_ok.is_empty() { good.to_owned() } else { format!("not ok: {}", not_ok.join(", ")) };
+    let left_out =
+        if summary.not_run > 0 { format!("{} not run here, ", summary.not_run) } else { String::new() };
+    format!("{} in {}; {left_out}{not_ok}.", plural(summary.trials, "trial"), plural(summary.blocks, "block"))
 }
 
 /// The commonest kinds of errors in words.
-fn errors(summary: &Summary) -> Vec<String> {
-    let mut kinds: Vec<_> = summary.errors.iter().collect();
+fn kinds(errors: &[TrialErrors]) -> Vec<String> {
+    let mut kinds: Vec<_> = errors.iter().collect();
     kinds.sort_by_key(|kind| std::cmp::Reverse(kind.trials));
     let shown = kinds.iter().take(ERRORS_SHOWN).map(|kind| {
         let trials = plural(kind.trials, "trial");
@@ -61,7 +64,7 @@ fn errors(summary: &Summary) -> Vec<String> {
     let mut notes: Vec<String> = shown.collect();
     if kinds.len() > ERRORS_SHOWN {
         notes.push(format!(
-            "{} more kinds of errors: see trial_error in measurements.parquet.",
+            "{} more reasons: see trial_error in measurements.parquet.",
             kinds.len() - ERRORS_SHOWN
         ));
     }

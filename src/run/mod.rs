@@ -36,6 +36,8 @@ pub enum Event<'a> {
         /// Label of its treatment.
         label: &'a str,
     },
+    /// A load by duration of the trial is at work; told once a second.
+    Working(&'a Pulse),
     /// What a client program of the trial printed; comes before the trial's end.
     Output {
         /// Where it belongs in the run's folder: `Measurement::output` with `.stdout` or `.stderr`.
@@ -43,8 +45,6 @@ pub enum Event<'a> {
         /// The text, without the trial's password.
         text: &'a str,
     },
-    /// A load by duration of the trial is at work; told once a second.
-    Working(&'a Pulse),
     /// A trial ended, well or not; its server is gone.
     Finished(&'a TrialRecord),
 }
@@ -53,8 +53,8 @@ pub enum Event<'a> {
 pub struct Prepared {
     /// Everything the trial does.
     pub bound: Arc<BoundTrial>,
-    /// Where its server comes from.
-    pub provider: Arc<dyn Provider>,
+    /// Where its server comes from; or why the trial is not run on this machine.
+    pub provider: Result<Arc<dyn Provider>, String>,
     /// Label of the treatment.
     pub label: String,
     /// Factor names with the level's value.
@@ -74,6 +74,8 @@ pub struct Tally {
     pub ok: u64,
     /// Trials that failed, timed out or lost their server.
     pub failed: u64,
+    /// Trials that were left out because this machine lacks what they need.
+    pub not_run: u64,
     /// Whether the user ended the run before all trials were done.
     pub cancelled: bool,
 }
@@ -125,6 +127,7 @@ pub async fn run<E>(
         match record.outcome {
             Outcome::Ok => tally.ok += 1,
             Outcome::Cancelled => tally.cancelled = true,
+            Outcome::NotRun => tally.not_run += 1,
             Outcome::Failed | Outcome::TimedOut | Outcome::EnvironmentFault => tally.failed += 1,
         }
     }

@@ -1,20 +1,19 @@
 //! A started server with everything a step needs: the stage on which the steps of a trial play.
 
-use std::sync::Arc;
+use std::collections::HashMap;
+use std::sync::{Arc, Mutex, PoisonError};
 
-use tokio::sync::watch;
-
-use super::Pulse;
 use super::guards;
 use super::machine::Machine;
+use super::step::Dumped;
 use super::trial::TrialRequest;
 use super::waits::Waits;
 use crate::engine::postgres::load::WorkError;
-use crate::engine::postgres::settings::ServerReport;
-use crate::engine::postgres::{Role, Session, counters};
+use crate::engine::postgres::settings::{self, ServerReport};
+use crate::engine::postgres::{Role, Session, cluster, counters};
 use crate::environment::ledger::PrivatePath;
 use crate::environment::{EnvironmentError, Instance, Usage};
-use crate::model::{BoundTrial, Guard, Measurement, Pressure, ServerCounters, StepKind, Table};
+use crate::model::{Backend, BoundTrial, Guard, Measurement, Pressure, ServerCounters, StepKind, Table};
 
 const INSUFFICIENT_PRIVILEGE: &str = "42501";
 
@@ -32,8 +31,8 @@ pub(super) struct Stage<'a> {
     pub(super) report: ServerReport,
     /// Where client programs may write; made for trials that have some.
     pub(super) scratch: Option<PrivatePath>,
-    /// Told while a load by duration is at work.
-    pub(super) pulse: &'a watch::Sender<Pulse>,
+    /// Dumps that steps have made, by step.
+    dumps: Mutex<HashMap<String, Dumped>>,
 }
 
 /// Everything read just before a step.
@@ -74,14 +73,17 @@ impl<'a> Stage<'a> {
         let bound: &BoundTrial = &request.prepared.bound;
         let admin = Session::open(&instance.endpoint, Role::Admin).await?;
         let owner = Session::open(&instance.endpoint, Role::Owner).await?;
-        let report =
-            crate::engine::postgres::settings::report(&admin.client, &bound.environment.settings).await?;
+        let requested = cluster::requested(&bound.environment, instance.facts.backend);
+        let report = settings::report(&admin.client, &requested).await?;
+        if instance.facts.backend != Backend::External {
+            counters::allow_checkpoints(&admin.client, report.version_num).await?;
+        }
         let tables = bound.tables.iter().cloned().map(Arc::new).collect();
         let runs_programs = bound.steps.iter().any(|step| matches!(step.kind, StepKind::Command(_)));
         let scratch = runs_programs.then(|| request.prepared.ledger.private_folder()).transpose();
         let scratch = scratch.map_err(|error| WorkError::Program(error.to_string()))?;
-        let pulse = &request.pulse;
-        Ok(Self { scratch, instance, bound, request, tables, admin, owner, report, pulse })
+        let dumps = Mutex::default();
+        Ok(Self { scratch, instance, bound, request, tables, admin, owner, report, dumps })
     }
 
     /// Stops the server cleanly, starts it again and connects anew. False when a setting that was asked for is not in force any more.
@@ -96,8 +98,8 @@ impl<'a> Stage<'a> {
         };
         self.admin = Session::open(&self.instance.endpoint, Role::Admin).await?;
         self.owner = Session::open(&self.instance.endpoint, Role::Owner).await?;
-        let asked = &self.bound.environment.settings;
-        let report = crate::engine::postgres::settings::report(&self.admin.client, asked).await?;
+        let asked = cluster::requested(&self.bound.environment, self.instance.facts.backend);
+        let report = settings::report(&self.admin.client, &asked).await?;
         self.report.postmaster_start = report.postmaster_start;
         Ok(Ok(report.settings.iter().all(|setting| setting.in_force)))
     }
@@ -133,6 +135,42 @@ impl<'a> Stage<'a> {
     /// Begins to look at what the working sessions wait for.
     pub(super) async fn watch(&self) -> Result<Waits, WorkError> {
         Ok(Waits::start(Session::open(&self.instance.endpoint, Role::Admin).await?))
+    }
+
+    /// Waits until the server's statistics count CHECKPOINTs of the experiment: they are told after the answer, and would
+    /// otherwise be taken for somebody else's in the next window.
+    pub(super) async fn count_checkpoints(&self, before: &Before, own: u64) -> Result<(), WorkError> {
+        let earlier = before.counters.checkpoints_requested.unwrap_or(0);
+        let wanted = earlier.saturating_add_unsigned(own);
+        Ok(counters::await_checkpoints(&self.admin.client, self.report.version_num, wanted).await?)
+    }
+
+    /// Remembers a dump.
+    pub(super) fn dumped(&self, step: String, dump: Dumped) {
+        self.dumps.lock().unwrap_or_else(PoisonError::into_inner).insert(step, dump);
+    }
+
+    /// The dump that a step has made.
+    pub(super) fn dump(&self, step: &str) -> Option<Dumped> {
+        self.dumps.lock().unwrap_or_else(PoisonError::into_inner).get(step).cloned()
+    }
+
+    /// Writes the sizes of several tables down; those that do not exist count nothing.
+    pub(super) async fn sizes(
+        &self,
+        tables: &[&Arc<Table>],
+        measurement: &mut Measurement,
+    ) -> Result<(), WorkError> {
+        let names: Vec<String> = tables
+            .iter()
+            .flat_map(|table| &table.copies)
+            .map(|copy| crate::engine::postgres::quote_ident(&copy.name))
+            .collect();
+        let (heap, index, toast) = counters::sizes(&self.admin.client, &names).await?;
+        measurement.counters.table_bytes = Some(heap);
+        measurement.counters.index_bytes = Some(index);
+        measurement.counters.toast_bytes = Some(toast);
+        Ok(())
     }
 
     pub(super) async fn before(&self) -> Result<Before, WorkError> {

@@ -6,11 +6,11 @@ use jiff::Timestamp;
 use tokio::sync::watch;
 
 use super::stage::Stage;
-use super::step::{Taken, run_step, verify_table};
+use super::step::{Check, Taken, run_check, run_step};
 use super::{Expectations, Prepared, Pulse};
 use crate::engine::postgres::load::WorkError;
 use crate::engine::postgres::{Role, Session, SessionError};
-use crate::environment::{EnvironmentError, Instance, Launch};
+use crate::environment::{EnvironmentError, Instance, Launch, Provider};
 use crate::model::{Guard, Outcome, PlannedTrial, ServerFacts, Storage, TrialRecord};
 
 /// Longest time for launching or removing a server; providers have shorter deadlines of their own.
@@ -37,13 +37,21 @@ pub(super) async fn run_trial(
 ) -> TrialRecord {
     let start = Instant::now();
     let mut record = blank(&request);
+    let provider = match &request.prepared.provider {
+        Ok(provider) => provider.as_ref(),
+        Err(reason) => {
+            record.outcome = Outcome::NotRun;
+            record.error = Some(reason.clone());
+            return record;
+        }
+    };
     let cpus = request.prepared.bound.environment.client_cpuset.as_deref();
     if let Err(error) = super::client::pin(cpus) {
         record.outcome = Outcome::EnvironmentFault;
         record.error = Some(error);
         return record;
     }
-    match launch(&request).await {
+    match launch(&request, provider).await {
         Err(error) => {
             record.outcome = Outcome::EnvironmentFault;
             record.error = Some(error.to_string());
@@ -84,13 +92,13 @@ fn blank(request: &TrialRequest<'_>) -> TrialRecord {
     }
 }
 
-async fn launch(request: &TrialRequest<'_>) -> Result<Instance, EnvironmentError> {
+async fn launch(request: &TrialRequest<'_>, provider: &dyn Provider) -> Result<Instance, EnvironmentError> {
     let launch = Launch {
         run_id: request.run_id.to_owned(),
         trial: request.trial.number,
         environment: request.prepared.bound.environment.clone(),
     };
-    let started = tokio::time::timeout(PROVIDER_DEADLINE, request.prepared.provider.start(&launch)).await;
+    let started = tokio::time::timeout(PROVIDER_DEADLINE, provider.start(&launch)).await;
     started.unwrap_or_else(|_| {
         Err(EnvironmentError::NotReady { reason: format!("no answer within {PROVIDER_DEADLINE:?}") })
     })
@@ -139,9 +147,9 @@ async fn play(
         let work = run_step(&mut stage, step, expectations, &mut taken);
         let ended = tokio::time::timeout(step.timeout, work).await;
         let go_on = conclude_step(stage.instance, ended, step.timeout, &mut taken, record).await;
-        later.extend(taken.verify_later.map(|table| Later {
+        later.extend(taken.verify_later.take().map(|check| Later {
             place: record.measurements.len(),
-            table,
+            check,
             timeout: step.timeout,
         }));
         record.samples.append(&mut taken.samples);
@@ -158,11 +166,11 @@ async fn play(
     guard_trial(&stage, record).await;
 }
 
-/// A load whose table is verified after the last step.
+/// A load or restore whose tables are verified after the last step.
 struct Later {
-    /// Index of the load's measurement.
+    /// Index of its measurement.
     place: usize,
-    table: usize,
+    check: Check,
     timeout: Duration,
 }
 
@@ -242,7 +250,7 @@ async fn verify_at_end(
 ) {
     for load in later {
         let measurement = &mut record.measurements[load.place];
-        let work = verify_table(stage, load.table, expectations, measurement);
+        let work = run_check(stage, &load.check, expectations, measurement);
         let verified = tokio::time::timeout(load.timeout, work).await;
         let error = match verified {
             Ok(Ok(())) => None,
@@ -301,6 +309,7 @@ fn facts(stage: &Stage<'_>) -> ServerFacts {
         connection: facts.connection.clone(),
         cpuset: facts.cpuset.clone(),
         client_cpuset: environment.client_cpuset.clone(),
+        cluster: Some(stage.report.cluster.clone()),
         durable: stage.report.durable && environment.storage != Storage::Tmpfs && facts.storage != "tmpfs",
     }
 }

@@ -13,6 +13,7 @@ use crate::spec::design::treatments;
 use crate::spec::diagnostic::{Diagnostic, Diagnostics};
 use crate::spec::files::Files;
 use crate::spec::lint::warnings;
+use crate::spec::needs::needs;
 use crate::spec::render::{Renderer, names_of};
 use crate::spec::rows_from::RowFiles;
 use crate::spec::server::{self, EnvironmentAsWritten};
@@ -70,7 +71,7 @@ pub struct Spec {
 /// A bound trial and the trees its values come from.
 pub(super) struct Bound {
     pub(super) trial: BoundTrial,
-    /// `server`, `tables` and `steps`, rendered.
+    /// `needs`, `server`, `tables` and `steps`, rendered.
     pub(super) tree: Node,
     /// The environment file.
     pub(super) environment: Arc<EnvironmentAsWritten>,
@@ -130,13 +131,19 @@ impl Spec {
             .iter()
             .map(|(key, _)| key.text.as_str())
             .collect();
-        let binder =
-            StepBinder { tree: &tree, tables: &tables, table_names: &table_names, folder: self.folder() };
+        let binder = StepBinder {
+            tree: &tree,
+            tables: &tables,
+            table_names: &table_names,
+            folder: self.folder(),
+            files: &self.files,
+        };
         let steps = binder.bind(&file.steps, &step_indexes, found);
         let environment_name = environment_name?;
         let environment = self.environment_file(&environment_name, found)?;
         let spec = environment.resolve(&file.server, &tree, found)?;
-        let trial = BoundTrial { environment: spec, tables, steps };
+        let needs = needs(&file.needs, &tree, found);
+        let trial = BoundTrial { environment: spec, needs, tables, steps };
         (!found.has_errors()).then(|| Bound { trial, tree: without_broken_steps(tree), environment })
     }
 

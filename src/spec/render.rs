@@ -25,12 +25,12 @@ pub fn names_of(design: &Design, treatment: &Treatment) -> Names {
 }
 
 impl Renderer<'_> {
-    /// `server`, `tables` and `steps`, rendered; what cannot be rendered is marked as broken.
+    /// `needs`, `server`, `tables` and `steps`, rendered; what cannot be rendered is marked as broken.
     pub fn trial(&self, root: &Node, names: &Names, found: &mut Diagnostics) -> Node {
         let parts = root
             .entries()
             .iter()
-            .filter(|(key, _)| matches!(key.text.as_str(), "server" | "tables" | "steps"));
+            .filter(|(key, _)| matches!(key.text.as_str(), "needs" | "server" | "tables" | "steps"));
         let entries = parts.map(|(key, node)| {
             let rendered = match key.text.as_str() {
                 "tables" => self.tables(node, names, found),

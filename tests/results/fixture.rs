@@ -5,9 +5,9 @@ use std::path::Path;
 use indexmap::IndexMap;
 use jiff::Timestamp;
 use loadlab::model::{
-    Backend, Blocks, Captured, Design, EffectiveSetting, Factor, Guard, Latency, Level, Measurement, Outcome,
-    Outside, Phase, PlannedTrial, Pressure, ReadState, Sample, Scalar, Scanned, ServerCounters, ServerFacts,
-    Spans, Treatment, TrialRecord, Unit,
+    Backend, Blocks, Captured, ClusterFacts, Design, EffectiveSetting, Factor, Guard, Latency, Level,
+    Measurement, Outcome, Outside, Phase, PlannedTrial, Pressure, ReadState, Sample, Scalar, Scanned,
+    ServerCounters, ServerFacts, Spans, Treatment, TrialRecord, Unit,
 };
 use loadlab::store::{
     EnvironmentChoice, HostFacts, OptionsUsed, RunFolder, RunManifest, SCHEMA_VERSION, SpecRecord,
@@ -245,6 +245,14 @@ fn record(design: &Design, trial: PlannedTrial) -> TrialRecord {
 
 fn server() -> ServerFacts {
     ServerFacts {
+        cluster: Some(ClusterFacts {
+            block_size: 8192,
+            wal_segment_size: 16 << 20,
+            data_checksums: true,
+            encoding: "UTF8".to_owned(),
+            locale_provider: "libc".to_owned(),
+            locale: "C".to_owned(),
+        }),
         backend: Backend::Local,
         environment: "postgres".to_owned(),
         version_num: 180_001,

@@ -45,13 +45,28 @@ pub async fn checkpoint(admin: &Client, version_num: i32) -> Result<Duration, Se
     let start = Instant::now();
     admin.batch_execute("CHECKPOINT").await?;
     let span = start.elapsed();
-    while start.elapsed() < span + Duration::from_millis(500) {
-        if requested_checkpoints(admin, version_num).await? > before {
+    await_checkpoints(admin, version_num, before + 1).await?;
+    Ok(span)
+}
+
+/// Waits, half a second at most, until the statistics count so many requested checkpoints since the server began.
+pub async fn await_checkpoints(admin: &Client, version_num: i32, wanted: i64) -> Result<(), SessionError> {
+    let start = Instant::now();
+    while start.elapsed() < Duration::from_millis(500) {
+        if requested_checkpoints(admin, version_num).await? >= wanted {
             break;
         }
         tokio::time::sleep(Duration::from_millis(2)).await;
     }
-    Ok(span)
+    Ok(())
+}
+
+/// Lets the owner role ask for checkpoints, where there is a role for that (from 15).
+pub async fn allow_checkpoints(admin: &Client, version_num: i32) -> Result<(), SessionError> {
+    if version_num >= 150_000 {
+        admin.batch_execute(&format!("GRANT pg_checkpoint TO {}", super::OWNER)).await?;
+    }
+    Ok(())
 }
 
 async fn requested_checkpoints(admin: &Client, version_num: i32) -> Result<i64, SessionError> {

@@ -1,5 +1,6 @@
 //! PostgreSQL 14 to 18 through tokio-postgres.
 
+pub mod cluster;
 pub mod counters;
 mod decode;
 pub mod encode;

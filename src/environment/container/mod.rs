@@ -10,6 +10,7 @@ mod engine;
 mod folders;
 mod image;
 mod labels;
+mod programs;
 mod provider;
 mod reach;
 mod request;

@@ -11,6 +11,7 @@ use super::engine::ContainerEngine;
 use super::folders::{Footprint, make_open_folder};
 use super::image::ResolvedImage;
 use super::labels;
+use super::programs;
 use super::reach::{Reach, Up};
 use super::request::{self, Data};
 use super::running::RunningContainer;
@@ -31,6 +32,8 @@ pub struct ContainerProvider {
     /// By key; holding the lock while baking makes a second caller wait.
     baked: Mutex<HashMap<String, Baked>>,
     layer_storage: OnceCell<String>,
+    /// Set when the image is known to have the programs that dumps need.
+    programs: OnceCell<()>,
 }
 
 impl ContainerProvider {
@@ -50,6 +53,7 @@ impl ContainerProvider {
             ledger: Arc::clone(ledger),
             baked: Mutex::default(),
             layer_storage: OnceCell::new(),
+            programs: OnceCell::new(),
         }
     }
 
@@ -178,8 +182,21 @@ impl Provider for ContainerProvider {
         Backend::Container
     }
 
+    fn major(&self) -> Option<u32> {
+        // An image need not declare it; then the one that was baked of it tells.
+        let baked = || self.baked.try_lock().ok()?.values().next().map(|baked| baked.major);
+        self.image.major.or_else(baked)
+    }
+
     fn prepare(&self) -> Boxed<'_, Result<(), EnvironmentError>> {
         Box::pin(async { self.baked(&self.spec.init).await.map(drop) })
+    }
+
+    fn find_programs(&self) -> Boxed<'_, Result<(), EnvironmentError>> {
+        Box::pin(async {
+            let look = || programs::look_for(&self.engine, &self.image, &self.ledger);
+            self.programs.get_or_try_init(look).await.copied()
+        })
     }
 
     fn start<'a>(&'a self, launch: &'a Launch) -> Boxed<'a, Result<Instance, EnvironmentError>> {

@@ -138,6 +138,18 @@ pub(super) fn emptying(
         .with_host_config_modifier(|host| apply_network(host, ConnectionPath::Socket))
 }
 
+/// The request for a container that looks for programs.
+pub(super) fn looking(
+    digest: &str,
+    name: &str,
+    script: &str,
+    labels: HashMap<String, String>,
+) -> ContainerRequest<GenericImage> {
+    let request = GenericImage::new("sha256", digest).with_entrypoint("sh").with_cmd(["-c", script]);
+    common(request, name, labels)
+        .with_host_config_modifier(|host| apply_network(host, ConnectionPath::Socket))
+}
+
 /// Creates and starts a container.
 pub(super) async fn start(
     request: ContainerRequest<GenericImage>,

@@ -8,10 +8,12 @@ use bollard::models::ContainerState;
 
 use super::engine::ContainerEngine;
 use super::folders::Footprint;
+use super::programs;
 use super::reach::{Reach, Up};
 use super::usage::{self, Cgroup};
 use crate::engine::postgres::Endpoint;
-use crate::environment::{Boxed, EnvironmentError, Running, Usage};
+use crate::environment::program::Pipeline;
+use crate::environment::{Boxed, EnvironmentError, Programs, Running, Usage};
 
 /// Lines of the log that are looked at.
 const LOG_LINES: usize = 200;
@@ -97,6 +99,10 @@ impl Running for RunningContainer {
             let kills = self.process().cgroup.as_ref().and_then(Cgroup::memory_kills).unwrap_or(0);
             diagnose(&self.engine, self.footprint.container(), kills).await
         })
+    }
+
+    fn programs(&self, pipeline: Pipeline) -> Boxed<'_, Result<Programs<'_>, EnvironmentError>> {
+        Box::pin(programs::prepare(&self.engine, self.footprint.container(), &self.reach, pipeline))
     }
 
     fn data_directory(&self) -> Option<PathBuf> {

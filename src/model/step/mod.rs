@@ -1,6 +1,7 @@
 //! The steps of a trial.
 
 mod command;
+mod dump;
 mod load;
 mod read;
 mod window;
@@ -10,6 +11,7 @@ use std::time::Duration;
 use serde::{Deserialize, Serialize};
 
 pub use command::{Capture, CaptureFrom, Command, Stream, Unit};
+pub use dump::{Dump, DumpFormat, DumpSource, Restore, Through};
 pub use load::{
     Copy, CopyFormat, CopySource, Generate, Insert, Load, LoadMethod, Procedure, SameTransaction, Unnest,
     Until, Verify,
@@ -57,4 +59,8 @@ pub enum StepKind {
     Load(Load),
     /// Reads rows.
     Read(Read),
+    /// Writes tables into a dump.
+    Dump(Dump),
+    /// Brings tables back from a dump.
+    Restore(Restore),
 }

@@ -4,7 +4,7 @@ use std::time::Instant;
 
 use tokio::task::JoinSet;
 
-use super::{Taken, joined, moved, set_up, stalls, verify_table};
+use super::{Check, Taken, joined, moved, run_check, set_up, stalls};
 use crate::engine::postgres::load::{self, LoadClient, Supply, WorkError};
 use crate::engine::postgres::work::{Progress, WorkDone};
 use crate::engine::postgres::{quote_ident, verify};
@@ -60,9 +60,9 @@ pub(super) async fn run_load(
     stage.conclude(&before, &end, flushed, Some(table), &mut taken.measurement).await?;
     // Rows that are lost already void the trial, whatever a later read wants to meet.
     if load.verify == Verify::Now || done.rows != expectations.count(table) {
-        verify_table(stage, load.table, expectations, &mut taken.measurement).await
+        run_check(stage, &Check::Loaded(load.table), expectations, &mut taken.measurement).await
     } else {
-        taken.verify_later = Some(load.table);
+        taken.verify_later = Some(Check::Loaded(load.table));
         Ok(())
     }
 }
@@ -122,7 +122,7 @@ async fn by_duration(
     let work = async { tokio::try_join!(joined(at_work(clients)), edges) };
     let ended = tokio::select! {
         ended = work => ended,
-        never = pulse::beat(stage.pulse, &taken.measurement.step, window, progress) => match never {},
+        never = pulse::beat(&stage.request.pulse, &taken.measurement.step, window, progress) => match never {},
     };
     let timeline = progress.timeline();
     taken.samples = sampler::timed(&timeline, taken.measurement.step_index, &taken.measurement.step);

@@ -1,9 +1,11 @@
 //! One step: counters before, clock, work, clock, counters after. The runner owns the clock.
 
 mod command;
+mod dump;
 mod load;
 mod read;
 mod read_state;
+mod restore;
 mod statements;
 mod verify;
 
@@ -19,16 +21,17 @@ use crate::data::Content;
 use crate::engine::postgres::load::WorkError;
 use crate::engine::postgres::timeline::Timeline;
 use crate::engine::postgres::work::{Latencies, WorkDone};
-use crate::model::{Measurement, Sample, Step, StepKind, Table};
+use crate::model::{Measurement, Sample, Step, StepKind, Table, Through};
 
-pub(super) use verify::verify_table;
+pub(super) use dump::Dumped;
+pub(super) use verify::{Check, run_check};
 
 /// A step's measurement while it grows: what is there when the step fails is kept.
 pub(in crate::run) struct Taken {
     pub(super) measurement: Measurement,
     pub(super) samples: Vec<Sample>,
-    /// The table whose content is verified after the last step.
-    pub(super) verify_later: Option<usize>,
+    /// What is verified after the last step.
+    pub(super) verify_later: Option<Check>,
     /// What a client program has printed so far.
     printed: Option<Printed>,
 }
@@ -49,6 +52,8 @@ impl Taken {
             StepKind::Command(_) => ("command", "", None, 1),
             StepKind::Load(load) => ("load", load::method(load), Some(load.table), load.clients),
             StepKind::Read(read) => ("read", read::method(read), Some(read.table), read.clients),
+            StepKind::Dump(dump) => ("dump", dump.format.name(), None, dump.jobs),
+            StepKind::Restore(restore) => ("restore", through(restore.through), None, restore.jobs),
         };
         let measurement = Measurement {
             step_index: index,
@@ -61,6 +66,13 @@ impl Taken {
             ..Measurement::default()
         };
         Self { measurement, samples: Vec::new(), verify_later: None, printed: None }
+    }
+}
+
+fn through(through: Through) -> &'static str {
+    match through {
+        Through::Direct => "direct",
+        Through::Psql => "psql",
     }
 }
 
@@ -93,6 +105,8 @@ pub(super) async fn run_step(
         StepKind::Command(command) => command::run_command(stage, &step.name, command, taken).await,
         StepKind::Load(load) => load::run_load(stage, load, expectations, taken).await,
         StepKind::Read(read) => read::run_read(stage, read, expectations, taken).await,
+        StepKind::Dump(dump) => dump::run_dump(stage, dump, taken).await,
+        StepKind::Restore(restore) => restore::run_restore(stage, restore, expectations, taken).await,
     }
 }
 

@@ -9,7 +9,7 @@ use super::{Taken, hex, joined, moved, read_state, set_up, stalls};
 use crate::engine::postgres::load::WorkError;
 use crate::engine::postgres::read::{self, KeyRange, Parking, ReadRequest};
 use crate::engine::postgres::work::Progress;
-use crate::model::{By, Decode, Guard, Read, ReadMethod, Step, StepKind, Table, Verify};
+use crate::model::{By, Decode, DumpSource, Guard, Read, ReadMethod, Step, StepKind, Table, Verify};
 use crate::run::Expectations;
 use crate::run::sampler::Sampler;
 use crate::run::stage::Stage;
@@ -125,6 +125,10 @@ fn holds_what_was_loaded(steps: &[Step], now: usize, table: usize) -> bool {
     for step in &steps[..now] {
         match &step.kind {
             StepKind::Load(load) if load.table == table => holds = true,
+            // What a dump step took away and brings back is what it was; a dump of the user is verified by the generator.
+            StepKind::Restore(restore) if restore.tables.contains(&table) => {
+                holds |= matches!(restore.from, DumpSource::Path { .. });
+            }
             StepKind::Sql { .. } | StepKind::Command(_) => {
                 let verified_last = |step: &Step| matches!(&step.kind, StepKind::Load(load) if load.table == table && load.verify == Verify::End);
                 holds &= steps[..now].iter().any(verified_last);

@@ -13,8 +13,6 @@ use crate::spec::suggest::{did_you_mean, one_of};
 
 /// What a value takes in an array at most, beyond its text: length word, version of jsonb, head of a numeric.
 const AROUND_VALUE: f64 = 13.0;
-/// Ends the text of a DO block (`QUOTE` in `src/engine/postgres/load/procedure.rs`).
-const QUOTE: &str = "$loadlab$";
 
 pub(super) fn unnest(base: &str, unnest: &Unnest, table: &Table, findings: &mut Vec<Finding>) {
     let counts =
@@ -80,9 +78,6 @@ pub(super) fn procedure(base: &str, procedure: &Procedure, table: &Table, findin
         findings.push(
             finding("body", "the body is empty").hint("it has to insert rows `first_row` to `last_row`"),
         );
-    }
-    if body.contains(QUOTE) {
-        findings.push(finding("body", &format!("`{QUOTE}` would end the block that the body stands in")));
     }
 }
 

@@ -4,14 +4,14 @@ use std::time::Duration;
 
 use super::StepBinder;
 use crate::model::{
-    Copy, CopyFormat, CopySource, Generate, Insert, Load, LoadMethod, Procedure, SameTransaction, Step,
-    StepKind, Unnest, Until, Verify, Window,
+    Copy, CopyFormat, CopySource, Generate, Insert, Load, LoadMethod, Procedure, SameTransaction, Unnest,
+    Until, Verify, Window,
 };
 use crate::spec::diagnostic::Diagnostics;
 use crate::spec::units::Count;
 use crate::spec::wire::step::{
-    CopyFile, GenerateFile, InsertFile, LoadFile, LoadMethodFile, ProcedureFile, StepFile, UnnestFile,
-    VerifyWord, WindowFile,
+    CopyFile, GenerateFile, InsertFile, LoadFile, LoadMethodFile, ProcedureFile, UnnestFile, VerifyWord,
+    WindowFile,
 };
 
 /// Shortest distance of samples without a word about it, and how many there are at least then.
@@ -150,24 +150,5 @@ pub(super) fn default_name(step: &LoadFile) -> &'static str {
         LoadMethodFile::Unnest(_) => "unnest",
         LoadMethodFile::Generate(_) => "generate",
         LoadMethodFile::Procedure(_) => "procedure",
-    }
-}
-
-/// `verify: auto`: at the end when a later step reads the table, so that the read meets it as it was loaded.
-pub(super) fn verify_at_end(files: &[StepFile], steps: &mut [Step]) {
-    if files.len() != steps.len() {
-        return;
-    }
-    for index in 0..steps.len() {
-        let StepFile::Load(LoadFile { verify: None | Some(VerifyWord::Auto), .. }) = &files[index] else {
-            continue;
-        };
-        let StepKind::Load(Load { table, .. }) = steps[index].kind else { continue };
-        let read_later = steps[index + 1..]
-            .iter()
-            .any(|step| matches!(&step.kind, StepKind::Read(read) if read.table == table));
-        if let (true, StepKind::Load(load)) = (read_later, &mut steps[index].kind) {
-            load.verify = Verify::End;
-        }
     }
 }

@@ -2,7 +2,8 @@
 
 use super::{Column, FileSchema, Row, Value, columns, identity};
 use crate::model::{
-    Backend, Latency, Measurement, Outside, Pressure, ReadState, Scanned, ServerCounters, ServerFacts, Spans,
+    ClusterFacts, Latency, Measurement, Outside, Pressure, ReadState, Scanned, ServerCounters, ServerFacts,
+    Spans,
 };
 
 pub(super) const FILE: FileSchema = FileSchema {
@@ -28,12 +29,12 @@ const COLUMNS: &[Column] = columns! {
     started_at Time "UTC" "When the trial began; a label, spans do not come from it" = |r| Value::Time(r.record.started_at);
     trial_seconds Float "seconds" "Whole trial, from launching the server to having removed it" = |r| r.record.seconds.into();
     server_start_seconds Float "seconds" "Launch to the second answered query; outside every step" = |r| r.record.server_start_seconds.into();
-    trial_outcome Text "" "`ok`, `failed`, `timed_out`, `environment_fault` or `cancelled`, for the trial" = |r| r.record.outcome.name().into();
+    trial_outcome Text "" "`ok`, `failed`, `timed_out`, `environment_fault`, `cancelled`, or `not_run` when this machine lacks what the experiment needs, for the trial" = |r| r.record.outcome.name().into();
     trial_error Text "" "What ended the trial, with its causes; passwords removed" = |r| r.record.error.as_ref().into();
     trial_error_sqlstate Text "" "SQLSTATE of that error, when the server sent one" = |r| r.record.error_sqlstate.as_ref().into();
 
     environment Text "" "Name of the environment" = |r| server(r, |s| (&s.environment).into());
-    backend Text "" "`container`, `local` or `external`" = |r| server(r, |s| backend(s.backend).into());
+    backend Text "" "`container`, `local` or `external`" = |r| server(r, |s| s.backend.word().into());
     server_version_num Int "" "`server_version_num`, 180001 for 18.1" = |r| server(r, |s| s.version_num.into());
     server_identity Text "" "Image id, or version and checksum of the binaries" = |r| server(r, |s| (&s.identity).into());
     server_fresh Text "" "How the data directory was made fresh" = |r| server(r, |s| (&s.fresh).into());
@@ -43,10 +44,17 @@ const COLUMNS: &[Column] = columns! {
     client_cpuset Text "" "CPUs of the client, if limited" = |r| server(r, |s| s.client_cpuset.as_ref().into());
     durable Bool "" "False when fsync, full_page_writes or synchronous_commit is off, or the storage is memory" = |r| server(r, |s| s.durable.into());
 
+    block_size_bytes Int "bytes" "Size of a block, as the server says it" = |r| cluster(r, |c| c.block_size.into());
+    wal_segment_size_bytes Int "bytes" "Size of a WAL segment" = |r| cluster(r, |c| c.wal_segment_size.into());
+    data_checksums Bool "" "Whether pages carry checksums" = |r| cluster(r, |c| c.data_checksums.into());
+    encoding Text "" "Encoding of the trial's database" = |r| cluster(r, |c| (&c.encoding).into());
+    locale_provider Text "" "Who compares text in it: `libc`, `icu` or `builtin`" = |r| cluster(r, |c| (&c.locale_provider).into());
+    locale Text "" "By which locale of that provider" = |r| cluster(r, |c| (&c.locale).into());
+
     step_index Int "" "Place of the step in the trial, from 0" = |r| step(r, |m| m.step_index.into());
     step Text "" "Name of the step" = |r| step(r, |m| (&m.step).into());
-    kind Text "" "`create`, `index`, `sql`, `command`, `load` or `read`" = |r| step(r, |m| (&m.kind).into());
-    method Text "" "`insert`, `copy`, `select`, `copy_out` or `scan`; null for other kinds" = |r| step(r, |m| Some(&m.method).filter(|name| !name.is_empty()).into());
+    kind Text "" "`create`, `index`, `sql`, `command`, `load`, `read`, `dump` or `restore`" = |r| step(r, |m| (&m.kind).into());
+    method Text "" "`insert`, `copy`, `unnest`, `generate`, `procedure`; `select`, `copy_out`, `scan`; format of a dump; `direct` or `psql` of a restore; null for other kinds" = |r| step(r, |m| Some(&m.method).filter(|name| !name.is_empty()).into());
     parameters Text "" "Parameters of the step after all templates, as JSON" = |r| step(r, |m| (&m.parameters).into());
     table Text "" "SQL names of the table, if the step has one" = |r| step(r, |m| m.table.as_ref().into());
     clients Int "" "Parallel connections" = |r| step(r, |m| m.clients.into());
@@ -60,7 +68,7 @@ const COLUMNS: &[Column] = columns! {
     seconds Float "seconds" "The headline span: first BEGIN to last acknowledged COMMIT, or all statements of the step" = |r| spans(r, |s| s.seconds.into());
     connect_seconds Float "seconds" "Opening the connections; outside `seconds`" = |r| spans(r, |s| s.connect.into());
     prepare_seconds Float "seconds" "Preparing statements, writing server files; outside `seconds`" = |r| spans(r, |s| s.prepare.into());
-    transfer_seconds Float "seconds" "Until the last row was accepted" = |r| spans(r, |s| s.transfer.into());
+    transfer_seconds Float "seconds" "Until the last row was accepted; null where commits lie inside one statement (procedure) or program (restore)" = |r| spans(r, |s| s.transfer.into());
     commit_seconds Float "seconds" "COMMIT round trips of the slowest client, inside `seconds`" = |r| spans(r, |s| s.commit.into());
     first_row_seconds Float "seconds" "Asking to first row (reads)" = |r| spans(r, |s| s.first_row.into());
     flush_seconds Float "seconds" "CHECKPOINT after the commit: durable in the data files; outside `seconds`" = |r| spans(r, |s| s.flush.into());
@@ -80,15 +88,15 @@ const COLUMNS: &[Column] = columns! {
     checksum Text "" "Content checksum of the table or of the decoded values (hex)" = |r| step(r, |m| m.checksum.as_ref().into());
     checksum_expected Text "" "Content checksum according to the generator (hex)" = |r| step(r, |m| m.checksum_expected.as_ref().into());
     content_unverified Text "" "Why the content was not compared with the generator, where the experiment's own SQL makes it" = |r| step(r, |m| m.content_unverified.as_ref().into());
-    payload_bytes Int "bytes" "Row data over the connection or in the file" = |r| step(r, |m| m.payload_bytes.into());
-    client_cpu_seconds Float "seconds" "CPU time of loadlab, all threads, within `seconds`; of a `command` step that of the program and of what it waited for" = |r| step(r, |m| m.client_cpu_seconds.into());
+    payload_bytes Int "bytes" "Row data over the connection or in the file; 0 where the server makes the rows; for dumps and restores the size of the dump" = |r| step(r, |m| m.payload_bytes.into());
+    client_cpu_seconds Float "seconds" "CPU time of loadlab, all threads, within `seconds`, with that of the programs of a dump or restore; of a `command` step that of the program and of what it waited for" = |r| step(r, |m| m.client_cpu_seconds.into());
     client_peak_memory_bytes Int "bytes" "Highest resident memory of loadlab during the step; null for `command`" = |r| step(r, |m| m.client_peak_memory_bytes.into());
     output Text "" "Where in the run's folder a program's output is kept, with `.stdout` and `.stderr` after it" = |r| step(r, |m| m.output.as_ref().into());
 
     wal_bytes Int "bytes" "WAL written, by LSN difference" = |r| counters(r, |c| c.wal_bytes.into());
     wal_records Int "" "WAL records" = |r| counters(r, |c| c.wal_records.into());
     wal_full_page_images Int "" "Full-page images in the WAL" = |r| counters(r, |c| c.wal_full_page_images.into());
-    table_bytes Int "bytes" "Size of the tables after the step, with free space and visibility map" = |r| counters(r, |c| c.table_bytes.into());
+    table_bytes Int "bytes" "Size of the tables after the step, with free space and visibility map; for `sql` steps all tables of the trial" = |r| counters(r, |c| c.table_bytes.into());
     index_bytes Int "bytes" "Size of their indexes after the step" = |r| counters(r, |c| c.index_bytes.into());
     toast_bytes Int "bytes" "Size of TOAST after the step" = |r| counters(r, |c| c.toast_bytes.into());
     checkpoints_timed Int "" "Checkpoints begun by time or WAL volume" = |r| counters(r, |c| c.checkpoints_timed.into());
@@ -136,6 +144,10 @@ const COLUMNS: &[Column] = columns! {
 
 fn server(row: &Row<'_>, value: fn(&ServerFacts) -> Value) -> Value {
     row.record.server.as_ref().map_or(Value::Null, value)
+}
+
+fn cluster(row: &Row<'_>, value: fn(&ClusterFacts) -> Value) -> Value {
+    row.record.server.as_ref().and_then(|server| server.cluster.as_ref()).map_or(Value::Null, value)
 }
 
 fn step(row: &Row<'_>, value: fn(&Measurement) -> Value) -> Value {
@@ -191,12 +203,4 @@ fn guards(row: &Row<'_>) -> Value {
 fn valid(row: &Row<'_>) -> Value {
     let usable = |measurement| row.record.reasons_against(measurement).is_empty();
     (!row.run.smoke && row.measurement.is_some_and(usable)).into()
-}
-
-fn backend(backend: Backend) -> &'static str {
-    match backend {
-        Backend::Container => "container",
-        Backend::Local => "local",
-        Backend::External => "external",
-    }
 }

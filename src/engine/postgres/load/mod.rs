@@ -44,9 +44,6 @@ pub enum WorkError {
         /// Why.
         source: std::io::Error,
     },
-    /// A client program did not do its work.
-    #[error("{0}")]
-    Program(String),
     /// A load by duration has sent all rows of a table before its window closed.
     #[error(
         "all {rows} rows of table {table} were loaded {left:.1} s before the window closed: raise `rows` of the table \
@@ -60,6 +57,9 @@ pub enum WorkError {
         /// Seconds that were left.
         left: f64,
     },
+    /// A client program did not do its work.
+    #[error("{0}")]
+    Program(String),
     /// The server could not be stopped or started again between steps.
     #[error("the server could not be started again: {0}")]
     Restart(String),

@@ -8,9 +8,6 @@ use super::{Task, WorkDone, WorkError, own_or_generated};
 use crate::engine::postgres::Session;
 use crate::model::Procedure;
 
-/// Ends the DO block's text; a body that holds it is refused when files are checked.
-const QUOTE: &str = "$loadlab$";
-
 /// One client of a load by a loop in the server.
 pub struct Looping {
     session: Session,
@@ -26,10 +23,18 @@ impl Looping {
             None => loop_over_rows(&task, knobs)?,
         };
         let (first, end) = (task.rows.start, task.rows.end);
-        let sql = format!(
-            "DO {QUOTE}\nDECLARE\n  first_row CONSTANT bigint := {first};\n  last_row CONSTANT bigint := {end} - 1;\n  \
-             row bigint := {first};\nBEGIN\n{body}\nEND\n{QUOTE}"
+        let block = format!(
+            "DECLARE
+  first_row CONSTANT bigint := {first};
+  last_row CONSTANT bigint := {end} - 1;
+  \
+             row bigint := {first};
+BEGIN
+{body}
+END
+"
         );
+        let sql = format!("DO {}", dollar_quoted(&block));
         Ok(Self { session, task, sql, own: knobs.body.is_some() })
     }
 
@@ -55,4 +60,24 @@ fn loop_over_rows(task: &Task, knobs: &Procedure) -> Result<String, WorkError> {
         format!("    IF (row - first_row) % {rows} = 0 THEN COMMIT; END IF;\n")
     });
     Ok(format!("  WHILE row <= last_row LOOP\n    {insert}\n    row := row + 1;\n{commit}  END LOOP;"))
+}
+
+/// The text between dollar quotes that do not occur in it, such as `$loadlab$`.
+fn dollar_quoted(text: &str) -> String {
+    let quotes = (1..).map(|number| format!("$loadlab{number}$"));
+    let quote =
+        std::iter::once("$loadlab$".to_owned()).chain(quotes).find(|quote| !text.contains(quote.as_str()));
+    let quote = quote.unwrap_or_default();
+    format!("{quote}\n{text}{quote}")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn values_may_hold_dollar_quotes() {
+        assert_eq!(dollar_quoted("a\n"), "$loadlab$\na\n$loadlab$");
+        assert_eq!(dollar_quoted("'$loadlab$ $loadlab1$'"), "$loadlab2$\n'$loadlab$ $loadlab1$'$loadlab2$");
+    }
 }

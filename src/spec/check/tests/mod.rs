@@ -10,9 +10,9 @@ use indexmap::IndexMap;
 use super::*;
 use crate::model::{
     By, Cache, Checksums, Column, ColumnType, ConnectionPath, Copy, CopyFormat, CopySource, Decode,
-    EnvironmentSpec, FreshMethod, Generator, InitOptions, Insert, Limits, Load, LoadMethod, Persistence,
-    Read, ReadMethod, SameTransaction, Scalar, SelectMode, State, Step, StepKind, Storage, Table, TableCopy,
-    TextOrBinary, TextShape, Until, Verify, VersionRange,
+    EnvironmentSpec, FreshMethod, Generator, InitOptions, Insert, Limits, Load, LoadMethod, Needs,
+    Persistence, Read, ReadMethod, SameTransaction, Scalar, SelectMode, State, Step, StepKind, Storage,
+    Table, TableCopy, TextOrBinary, TextShape, Until, Verify, VersionRange,
 };
 
 fn environment() -> EnvironmentSpec {
@@ -21,12 +21,9 @@ fn environment() -> EnvironmentSpec {
         versions: VersionRange { min: 15, max: 15 },
         image: "postgres:15".to_owned(),
         binaries: None,
-        init: InitOptions {
-            locale: "C".to_owned(),
-            encoding: "UTF8".to_owned(),
-            checksums: Checksums::Off,
-            wal_segment_mib: None,
-        },
+        block_size: None,
+        builder: None,
+        init: InitOptions { checksums: Checksums::Off, ..InitOptions::default() },
         settings: IndexMap::new(),
         limits: Limits::default(),
         storage: Storage::Layer,
@@ -111,12 +108,12 @@ fn create() -> StepKind {
 /// create, load, with the method given.
 fn trial(method: LoadMethod) -> BoundTrial {
     let steps = vec![step("create", create()), step("load", load(method))];
-    BoundTrial { environment: environment(), tables: vec![table(3)], steps }
+    BoundTrial { environment: environment(), needs: Needs::default(), tables: vec![table(3)], steps }
 }
 
 fn with_steps(kinds: Vec<StepKind>) -> BoundTrial {
     let steps = (0..).zip(kinds).map(|(number, kind)| step(&format!("step {number}"), kind)).collect();
-    BoundTrial { environment: environment(), tables: vec![table(3)], steps }
+    BoundTrial { environment: environment(), needs: Needs::default(), tables: vec![table(3)], steps }
 }
 
 fn with_settings(settings: &[(&str, Scalar)]) -> BoundTrial {

@@ -1,6 +1,7 @@
 //! `steps`: what a trial does.
 
 mod command;
+mod dump;
 mod load;
 mod read;
 
@@ -11,6 +12,7 @@ use super::scalar::NameOr;
 use crate::spec::units::Span;
 
 pub use command::{CaptureFile, CommandFile};
+pub use dump::{DumpFile, RestoreFile};
 pub use load::{
     CopyFile, FormatWord, GenerateFile, InsertFile, LoadFile, LoadMethodFile, ProcedureFile, UnnestFile,
     VerifyWord, WindowFile,
@@ -33,6 +35,10 @@ pub enum StepFile {
     Load(LoadFile),
     /// Reads a table.
     Read(ReadFile),
+    /// Writes tables into a dump: `{}`, or a map with its options.
+    Dump(DumpFile),
+    /// Brings tables back from a dump.
+    Restore(RestoreFile),
 }
 
 /// Creates a table.
