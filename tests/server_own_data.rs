@@ -38,16 +38,21 @@ fn note(id: i64) -> Option<String> {
     (id % 11 != 0).then(|| nasty[usize::try_from(id).unwrap() % nasty.len()].to_owned())
 }
 
+#[expect(clippy::cast_precision_loss, reason = "small numbers")]
+fn share(id: i64) -> f64 {
+    id as f64 / 7.0
+}
+
 fn write_files(lab: &Lab) {
     let mut csv = "share,id,note\n".to_owned();
     for id in 0..ROWS {
         let note = note(id).map_or_else(String::new, |note| format!("\"{}\"", note.replace('"', "\"\"")));
-        let _ = writeln!(csv, "{},{id},{note}", id as f64 / 7.0);
+        let _ = writeln!(csv, "{},{id},{note}", share(id));
     }
     lab.write("data/rows.csv", &csv);
     let columns = vec![
         Series::new("note".into(), (0..ROWS).map(note).collect::<Vec<_>>()).into_column(),
-        Series::new("share".into(), (0..ROWS).map(|id| id as f64 / 7.0).collect::<Vec<_>>()).into_column(),
+        Series::new("share".into(), (0..ROWS).map(|id| share(id)).collect::<Vec<_>>()).into_column(),
         Series::new("id".into(), (0..ROWS).collect::<Vec<_>>()).into_column(),
     ];
     let mut frame = DataFrame::new(columns[0].len(), columns).unwrap();

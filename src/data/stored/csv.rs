@@ -141,8 +141,9 @@ impl<R: BufRead> Rows<R> {
             }
             self.next_line += 1;
             // A doubled quote ends and begins again, which comes to the same.
-            let quotes = self.raw[start..].iter().filter(|byte| **byte == self.quote).count();
-            inside ^= quotes % 2 == 1;
+            for byte in &self.raw[start..] {
+                inside ^= *byte == self.quote;
+            }
             if !inside {
                 break;
             }

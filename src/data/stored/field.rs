@@ -92,6 +92,7 @@ pub(in crate::data) fn has_null(array: &[u8]) -> bool {
 }
 
 /// The field of an element; `None` beyond the end.
+#[expect(clippy::option_option, reason = "beyond the end, NULL, and a value are three things")]
 pub(in crate::data) fn element(array: &[u8], index: u32) -> Option<Option<&[u8]>> {
     if index >= count(array) {
         return None;

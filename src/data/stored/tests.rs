@@ -67,7 +67,7 @@ fn rows_come_back_in_any_order_and_a_reader_holds_one_page() {
     let store = RowStore::open(&made.folder).unwrap();
     let mut scratch = Scratch::default();
     let expected = |id: u64| {
-        let note = if id % 7 == 0 { "Null".to_owned() } else { format!("n\"{id}") };
+        let note = if id.is_multiple_of(7) { "Null".to_owned() } else { format!("n\"{id}") };
         vec![format!("Int({id})"), note]
     };
     let orders = (0..20_000).chain([19_999, 0, 5, 4, 3, 10_000, 10_001, 10_000, 9_999, 1]);
