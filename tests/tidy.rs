@@ -58,7 +58,7 @@ const HOMES: &[(&str, &[&str])] = &[
     ("statrs", &["stats/"]),
     ("signal_hook", &["cli/"]),
     ("strsim", &["spec/"]),
-    ("tempfile", &["environment/", "store/"]),
+    ("tempfile", &["data/stored/tests.rs", "environment/", "store/"]),
     ("testcontainers", &["environment/container/"]),
     ("tokio_postgres", &["engine/"]),
     ("xxhash_rust", &["data/", "environment/process.rs", "store/journal.rs"]),
