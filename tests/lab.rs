@@ -124,6 +124,11 @@ impl Lab {
         Self { cache: lab.folder.path().join("c"), ..lab }
     }
 
+    /// With a cache for servers that are fetched: in that of all tests they would be taken for the others' servers.
+    pub(crate) fn with_fetched_servers() -> Self {
+        Self::with(shared_cache().with_file_name("cache-of-fetched-servers"))
+    }
+
     fn with(cache: PathBuf) -> Self {
         // In the usual place for temporary files, where paths are short enough for sockets.
         let folder = tempfile::Builder::new().prefix("lab").tempdir().unwrap();
@@ -206,6 +211,20 @@ impl Lab {
         let mut command = self.command(&Self::run_arguments(server, more));
         command.process_group(0).stdout(Stdio::piped()).stderr(Stdio::piped());
         Running { child: Some(command.spawn().unwrap()), begin: Instant::now() }
+    }
+
+    /// The same, which may fetch servers.
+    pub(crate) fn start_fetching(&self, server: Server) -> Running {
+        let arguments = Self::run_arguments(server, &[]);
+        let mut command =
+            self.command(&arguments.into_iter().filter(|word| *word != "--offline").collect::<Vec<_>>());
+        command.stdout(Stdio::piped()).stderr(Stdio::piped());
+        Running { child: Some(command.spawn().unwrap()), begin: Instant::now() }
+    }
+
+    /// Folder of what runs keep and leave.
+    pub(crate) fn cache(&self) -> &Path {
+        &self.cache
     }
 
     /// The newest run.

@@ -13,8 +13,7 @@ use loadlab::environment::container::{ContainerEngine, ContainerProvider, resolv
 use loadlab::environment::ledger::Ledger;
 use loadlab::environment::{EnvironmentError, Instance, Launch, Provider};
 use loadlab::model::{
-    Checksums, ConnectionPath, EnvironmentSpec, FreshMethod, InitOptions, Limits, Scalar, Storage,
-    VersionRange,
+    ConnectionPath, EnvironmentSpec, FreshMethod, InitOptions, Limits, Scalar, Storage, VersionRange,
 };
 
 pub(crate) const IMAGE: &str = "loadlab/postgres:15";
@@ -70,12 +69,9 @@ pub(crate) fn environment() -> EnvironmentSpec {
         versions: VersionRange { min: 15, max: 15 },
         image: "postgres:15".to_owned(),
         binaries: None,
-        init: InitOptions {
-            locale: "C".to_owned(),
-            encoding: "UTF8".to_owned(),
-            checksums: Checksums::On,
-            wal_segment_mib: None,
-        },
+        block_size: None,
+        builder: None,
+        init: InitOptions::default(),
         settings: [("work_mem".to_owned(), Scalar::Text("7MB".to_owned()))].into_iter().collect(),
         limits: Limits::default(),
         storage: Storage::Layer,

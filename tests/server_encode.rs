@@ -2,6 +2,7 @@
 
 use std::ops::Range;
 use std::sync::Arc;
+use std::time::Instant;
 
 use bytes::{Bytes, BytesMut};
 use futures_util::{SinkExt, TryStreamExt};
@@ -10,13 +11,15 @@ use loadlab::engine::postgres::encode::{
     ContentReader, CopyEncoder, DifferenceFinder, LiteralEncoder, Parameters, RawField, RowHasher,
     column_list, expected_content, quote_ident,
 };
-use loadlab::engine::postgres::{Role, Session};
+use loadlab::engine::postgres::read::{Parking, ReadRequest, prepare};
+use loadlab::engine::postgres::work::Progress;
+use loadlab::engine::postgres::{Endpoint, Role, Session};
 use loadlab::environment::ledger::Ledger;
 use loadlab::environment::local::LocalProvider;
 use loadlab::environment::{Launch, Provider};
 use loadlab::model::{
-    Column, ColumnType, CopyFormat, FreshMethod, Generator, Persistence, Scalar, Table, TableCopy,
-    TemplatePart, TextShape,
+    By, Cache, Column, ColumnType, CopyFormat, Decode, FreshMethod, Generator, Persistence, Read, ReadMethod,
+    Scalar, SelectMode, State, Table, TableCopy, TemplatePart, TextOrBinary, TextShape,
 };
 use tokio_postgres::Client;
 
@@ -83,9 +86,9 @@ fn numeric(precision: u32, scale: u32) -> ColumnType {
     ColumnType::Numeric { precision: Some(precision), scale }
 }
 
-type Case = (&'static str, ColumnType, Generator);
+pub(crate) type Case = (&'static str, ColumnType, Generator);
 
-fn numbers() -> Vec<Case> {
+pub(crate) fn numbers() -> Vec<Case> {
     use ColumnType::{Float4, Float8, Int2, Int4, Int8};
     let any = || ColumnType::Numeric { precision: None, scale: 0 };
     let last = Scalar::Int(i64::MAX - 1_000_000);
@@ -127,7 +130,7 @@ fn numbers() -> Vec<Case> {
     ]
 }
 
-fn texts() -> Vec<Case> {
+pub(crate) fn texts() -> Vec<Case> {
     use ColumnType::{Bytea, Char, Text, Varchar};
     let row = TemplatePart::Row { divide: 3, modulo: 10, multiply: -7, add: 2, pad: 4 };
     let template = Generator::Template(vec![TemplatePart::Text("\u{e9}\\".to_owned()), row]);
@@ -146,7 +149,7 @@ fn texts() -> Vec<Case> {
     ]
 }
 
-fn moments() -> Vec<Case> {
+pub(crate) fn moments() -> Vec<Case> {
     use ColumnType::{Date, Timestamp, Timestamptz, Uuid};
     let days = ["infinity", "-infinity", "4714-11-24 BC", "5874897-12-31", "0001-12-31 BC", "2000-02-29"];
     let moments = [
@@ -170,7 +173,7 @@ fn moments() -> Vec<Case> {
     ]
 }
 
-fn composites() -> Vec<Case> {
+pub(crate) fn composites() -> Vec<Case> {
     use ColumnType::{Bool, Bytea, Char, Date, Float8, Int4, Json, Jsonb, Text, Timestamptz, Uuid};
     let of = |kind: ColumnType| ColumnType::Array(Box::new(kind));
     let document = r#"{"bb":1,"a":[1.50,-0,-0.0,1e3,1E-3],"a":{"z":null,"\u00e9":"\u00e9\n\"\\\/\u0001"}}"#;
@@ -302,7 +305,7 @@ async fn stored(client: &Client, generator: &Arc<TableGenerator>) -> (Content, S
     (reader.finish().expect("a whole stream"), finder.finish().to_string())
 }
 
-async fn comes_back_the_same(client: &Client, table: &Table) {
+async fn comes_back_the_same(client: &Client, endpoint: &Endpoint, table: &Table) {
     let generator = Arc::new(TableGenerator::new(table).expect("valid"));
     let expected = expected_content(table, 0).expect("valid");
     let names = column_list(table.columns.iter().map(|column| column.name.as_str()));
@@ -324,6 +327,48 @@ async fn comes_back_the_same(client: &Client, table: &Table) {
         hasher.row((0..row.len()).map(|index| row.get::<_, RawField<'_>>(index).0));
     }
     assert_eq!(hasher.content(), expected, "SELECT of {types:?}");
+    for method in READS {
+        let found = read(endpoint, table, &method).await;
+        assert_eq!(found, expected, "{method:?} of {types:?}");
+    }
+}
+
+/// Every way out of the table; values are decoded, from text as well.
+const READS: [ReadMethod; 6] = [
+    ReadMethod::Select { mode: SelectMode::All, format: TextOrBinary::Text },
+    ReadMethod::Select { mode: SelectMode::Streamed, format: TextOrBinary::Text },
+    ReadMethod::Select { mode: SelectMode::Portal { fetch_size: 70 }, format: TextOrBinary::Binary },
+    ReadMethod::CopyOut { format: CopyFormat::Text },
+    ReadMethod::CopyOut { format: CopyFormat::Csv },
+    ReadMethod::CopyOut { format: CopyFormat::Binary },
+];
+
+async fn read(endpoint: &Endpoint, table: &Table, method: &ReadMethod) -> Content {
+    let read = Read {
+        table: 0,
+        columns: table.columns.iter().map(|column| column.name.clone()).collect(),
+        method: method.clone(),
+        decode: Decode::Values,
+        clients: 1,
+        by: By::Pages,
+        cache: Cache::AsIs,
+        state: State::AsLoaded,
+    };
+    let progress = Progress::new(1);
+    let table = Arc::new(table.clone());
+    let parking = Parking::default();
+    let request = ReadRequest {
+        endpoint,
+        table: &table,
+        read: &read,
+        keys: &[],
+        settings: &[],
+        progress: &progress,
+        parking: &parking,
+    };
+    let (clients, _) = prepare(&request).await.expect("prepared");
+    let client = clients.into_iter().next().expect("one client");
+    client.work(Instant::now()).await.expect("read").content.expect("decoded")
 }
 
 #[tokio::test(flavor = "multi_thread")]
@@ -339,16 +384,19 @@ async fn every_type_is_the_same_by_every_way() {
     let session = Session::open(&instance.endpoint, Role::Owner).await.expect("connection");
 
     let all: Vec<Case> = [numbers(), texts(), moments(), composites()].concat();
-    comes_back_the_same(&session.client, &table(all.clone())).await;
+    comes_back_the_same(&session.client, &instance.endpoint, &table(all.clone())).await;
     // Alone in its row a value meets the rules for whole lines, such as `\.`.
     for case in texts() {
-        comes_back_the_same(&session.client, &table(vec![case])).await;
+        comes_back_the_same(&session.client, &instance.endpoint, &table(vec![case])).await;
     }
     // And it must not depend on the settings of the session.
     let settings = "SET standard_conforming_strings = off; SET escape_string_warning = off; \
                     SET timezone = 'America/New_York'; SET bytea_output = escape";
     session.client.batch_execute(settings).await.expect("set");
-    comes_back_the_same(&session.client, &table(all)).await;
+    // For the sessions that read as well.
+    let roles = "ALTER ROLE CURRENT_USER SET timezone = 'America/New_York'; ALTER ROLE CURRENT_USER SET bytea_output = escape";
+    session.client.batch_execute(roles).await.expect("set");
+    comes_back_the_same(&session.client, &instance.endpoint, &table(all)).await;
     drop(session);
     instance.running.stop().await.expect("stopped");
 }

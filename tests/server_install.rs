@@ -13,7 +13,7 @@ use crate::server_local::environment;
 async fn installs_and_starts(major: u32) {
     let folder = tempfile::tempdir().expect("temporary folder");
     let ledger = Ledger::open(folder.path(), "install").expect("ledger");
-    let installed = install(major, folder.path(), false, &ledger).await.expect("installed");
+    let installed = install(major, None, folder.path(), false, &ledger).await.expect("installed");
     println!("{installed} {:?} {:?}", installed.library_path, installed.tools);
     assert_eq!(installed.major, major);
     assert!(ledger.remaining().expect("list").is_empty());

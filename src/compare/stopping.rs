@@ -64,10 +64,13 @@ mod tests {
             kind: "load".to_owned(),
             methods: vec![],
             metric: Metric::RowsPerSecond,
+            captures: Vec::new(),
             cells: vec![],
             contrasts: vec![factor],
         };
         Summary {
+            not_run: 0,
+            left_out: Vec::new(),
             factors: vec![],
             blocks: 6,
             trials: 12,

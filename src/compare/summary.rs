@@ -6,7 +6,8 @@ use serde::{Deserialize, Serialize};
 
 use super::contrast::{FactorContrast, contrasts};
 use super::observations::{Observations, find, fits};
-use crate::model::{Design, Measurement, Outcome, TrialRecord};
+use super::stalls::{self, Stall};
+use crate::model::{Design, Measurement, Outcome, TrialRecord, Unit};
 use crate::stats::{median, relative_range};
 
 /// A run, summarised.
@@ -18,13 +19,19 @@ pub struct Summary {
     pub blocks: usize,
     /// Trials with a record.
     pub trials: usize,
-    /// Of these, trials that did not end `ok`, by outcome.
+    /// Of these, trials that were left out because the machine lacks what they need.
+    #[serde(default)]
+    pub not_run: usize,
+    /// Trials that ran and did not end `ok`, by outcome.
     pub not_ok: BTreeMap<String, usize>,
     /// In the order in which steps run.
     pub steps: Vec<StepSummary>,
     /// Why trials did not end well.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub errors: Vec<TrialErrors>,
+    /// Why trials were not run.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub left_out: Vec<TrialErrors>,
 }
 
 /// One step over all treatments.
@@ -38,10 +45,22 @@ pub struct StepSummary {
     pub methods: Vec<String>,
     /// What medians and ratios are about.
     pub metric: Metric,
+    /// Numbers captured from a program, in the order of the file; the cells' `captures` are in this order.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub captures: Vec<CaptureName>,
     /// One per treatment that has a record and the step.
     pub cells: Vec<Cell>,
     /// Effects of the factors.
     pub contrasts: Vec<FactorContrast>,
+}
+
+/// A number captured from a program.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct CaptureName {
+    /// Its name.
+    pub name: String,
+    /// Its unit.
+    pub unit: Unit,
 }
 
 /// Trials that ended with the same error.
@@ -63,6 +82,10 @@ pub enum Metric {
     RowsPerSecond,
     /// Everything else: less is faster.
     Seconds,
+    /// The first number captured from a program, a rate: more is faster.
+    CapturedRate,
+    /// The first number captured from a program, a time: less is faster.
+    CapturedTime,
 }
 
 impl Metric {
@@ -70,8 +93,8 @@ impl Metric {
     #[must_use]
     pub fn sign(self) -> f64 {
         match self {
-            Self::RowsPerSecond => 1.0,
-            Self::Seconds => -1.0,
+            Self::RowsPerSecond | Self::CapturedRate => 1.0,
+            Self::Seconds | Self::CapturedTime => -1.0,
         }
     }
 
@@ -80,6 +103,7 @@ impl Metric {
     pub fn value(self, measurement: &Measurement) -> Option<f64> {
         match self {
             Self::RowsPerSecond => measurement.rows_per_second(),
+            Self::CapturedRate | Self::CapturedTime => measurement.captures.first().map(|first| first.value),
             Self::Seconds => Some(measurement.spans.seconds).filter(|seconds| seconds.is_finite()),
         }
     }
@@ -108,6 +132,12 @@ pub struct Cell {
     pub wal_bytes: Option<f64>,
     /// Median of the seconds to durable (headline and CHECKPOINT), where that was measured.
     pub durable_seconds: Option<f64>,
+    /// The worst stall of a valid trial, where one is worth a word.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub stall: Option<Stall>,
+    /// Medians of the step's captures.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub captures: Vec<Option<f64>>,
     /// Whether a crash right after the commit would lose nothing the server acknowledged; `None`: not known.
     pub durable: Option<bool>,
 }
@@ -128,11 +158,14 @@ pub fn summarise(records: &[TrialRecord], design: &Design) -> Summary {
         records.iter().filter(|record| fits(record, design)).cloned().collect();
     records.sort_by_key(|record| (record.trial.treatment_index, record.trial.block, record.attempt));
     let mut not_ok = BTreeMap::new();
-    for record in records.iter().filter(|record| record.outcome != Outcome::Ok) {
+    let went_wrong = |outcome| !matches!(outcome, Outcome::Ok | Outcome::NotRun);
+    for record in records.iter().filter(|record| went_wrong(record.outcome)) {
         *not_ok.entry(record.outcome.name().to_owned()).or_default() += 1;
     }
     Summary {
-        errors: errors(&records),
+        errors: errors(&records, went_wrong),
+        left_out: errors(&records, |outcome| outcome == Outcome::NotRun),
+        not_run: records.iter().filter(|record| record.outcome == Outcome::NotRun).count(),
         factors: design.factors.iter().map(|factor| factor.name.clone()).collect(),
         blocks: records.iter().map(|record| record.trial.block).collect::<BTreeSet<_>>().len(),
         trials: records.len(),
@@ -141,10 +174,10 @@ pub fn summarise(records: &[TrialRecord], design: &Design) -> Summary {
     }
 }
 
-/// Errors of trials that did not end well: the first line of each kind with how many trials ended so.
-fn errors(records: &[TrialRecord]) -> Vec<TrialErrors> {
+/// Errors of trials with some outcomes: the first line of each kind with how many trials ended so.
+fn errors(records: &[TrialRecord], outcomes: fn(Outcome) -> bool) -> Vec<TrialErrors> {
     let mut kinds: Vec<TrialErrors> = Vec::new();
-    for record in records.iter().filter(|record| record.outcome != Outcome::Ok) {
+    for record in records.iter().filter(|record| outcomes(record.outcome)) {
         let error =
             record.error.as_deref().and_then(|text| text.lines().next()).unwrap_or("no reason is known");
         if let Some(kind) = kinds.iter_mut().find(|kind| kind.error == error) {
@@ -172,10 +205,10 @@ pub(super) fn step_names(records: &[TrialRecord]) -> Vec<String> {
     names.into_iter().map(|(_, name)| name.to_owned()).collect()
 }
 
-/// Whether steps of this kind answer questions; creating and other SQL seldom do.
+/// Whether steps of this kind answer questions; `create` and `dump` seldom do.
 #[must_use]
 pub fn answers(kind: &str) -> bool {
-    matches!(kind, "load" | "read" | "index")
+    matches!(kind, "load" | "read" | "index" | "sql" | "restore" | "command")
 }
 
 fn step_summary(records: &[TrialRecord], design: &Design, step: &str) -> StepSummary {
@@ -185,6 +218,7 @@ fn step_summary(records: &[TrialRecord], design: &Design, step: &str) -> StepSum
         measurements.iter().map(|m| m.method.clone()).filter(|name| !name.is_empty()).collect();
     methods.sort_unstable();
     methods.dedup();
+    let captures = captures(&measurements);
     let mut groups: BTreeMap<u64, Vec<&TrialRecord>> = BTreeMap::new();
     for record in records {
         groups.entry(record.trial.treatment_index).or_default().push(record);
@@ -194,13 +228,23 @@ fn step_summary(records: &[TrialRecord], design: &Design, step: &str) -> StepSum
         kind: measurements.first().map(|measurement| measurement.kind.clone()).unwrap_or_default(),
         methods,
         metric: observations.metric,
-        cells: groups.values().filter_map(|group| cell(group, design, step, observations.metric)).collect(),
+        cells: groups
+            .values()
+            .filter_map(|group| cell(group, design, step, observations.metric, &captures))
+            .collect(),
+        captures,
         contrasts: contrasts(&observations, design),
     }
 }
 
 /// `None` for a treatment that does not have the step: its trials ended well without it.
-fn cell(records: &[&TrialRecord], design: &Design, step: &str, metric: Metric) -> Option<Cell> {
+fn cell(
+    records: &[&TrialRecord],
+    design: &Design,
+    step: &str,
+    metric: Metric,
+    captures: &[CaptureName],
+) -> Option<Cell> {
     let reached = |record: &&&TrialRecord| find(record, step).is_some() || record.outcome != Outcome::Ok;
     let records: Vec<&TrialRecord> = records.iter().filter(reached).copied().collect();
     let first = *records.first()?;
@@ -230,13 +274,32 @@ fn cell(records: &[&TrialRecord], design: &Design, step: &str, metric: Metric) -
             .zip(values.iter().copied().max_by(f64::total_cmp)),
         spread: relative_range(&values),
         wal_bytes: median_of(&valid, |measurement| measurement.counters.wal_bytes.map(bytes)),
-        durable_seconds: median_of(&valid, |m| m.spans.flush.map(|flush| m.spans.seconds + flush)),
+        durable_seconds: median_of(&valid, Measurement::durable_seconds),
+        stall: stalls::worst(&valid),
+        captures: captures.iter().map(|capture| captured(&valid, &capture.name)).collect(),
         durable: records
             .iter()
             .filter_map(|record| record.server.as_ref())
             .map(|server| server.durable)
             .reduce(|a, b| a && b),
     })
+}
+
+/// Names and units of a step's captures, each once: treatments may have different ones.
+fn captures(measurements: &[&Measurement]) -> Vec<CaptureName> {
+    let mut names: Vec<CaptureName> = Vec::new();
+    for captured in measurements.iter().flat_map(|measurement| &measurement.captures) {
+        if !names.iter().any(|known| known.name == captured.name) {
+            names.push(CaptureName { name: captured.name.clone(), unit: captured.unit });
+        }
+    }
+    names
+}
+
+fn captured(measurements: &[&Measurement], name: &str) -> Option<f64> {
+    let values = measurements.iter().flat_map(|measurement| &measurement.captures);
+    let values: Vec<f64> = values.filter(|captured| captured.name == name).map(|c| c.value).collect();
+    median(&values)
 }
 
 fn median_of(measurements: &[&Measurement], value: fn(&Measurement) -> Option<f64>) -> Option<f64> {

@@ -44,7 +44,7 @@ fn civil_from_days(days: i64) -> (i64, i64, i64) {
 }
 
 /// Reads `YYYY-MM-DD`, with ` BC` after it if so, or `infinity` and `-infinity`.
-pub(super) fn parse_date(text: &str) -> Option<i32> {
+pub fn parse_date(text: &str) -> Option<i32> {
     let text = text.trim();
     match text {
         "infinity" => return Some(DATE_INFINITY),
@@ -59,7 +59,7 @@ pub(super) fn parse_date(text: &str) -> Option<i32> {
 /// Reads a date, optionally `T` or a blank and `HH:MM[:SS[.ffffff]]`, a zone (`Z`, `+02`, `+02:00`), ` BC`.
 ///
 /// Like the server, a `timestamp` ignores the zone; a `timestamptz` without one is taken as UTC.
-pub(super) fn parse_timestamp(text: &str, zoned: bool) -> Option<i64> {
+pub fn parse_timestamp(text: &str, zoned: bool) -> Option<i64> {
     let text = text.trim();
     match text {
         "infinity" => return Some(TIMESTAMP_INFINITY),
@@ -112,12 +112,15 @@ fn split_zone(clock: &str) -> Option<(&str, i64)> {
     let (clock, zone) = clock.split_at(at);
     let sign = if zone.starts_with('-') { -1 } else { 1 };
     let digits: String = zone[1..].chars().filter(|character| *character != ':').collect();
-    let (hours, minutes) = match digits.len() {
-        2 => (number(&digits)?, 0),
-        4 => (number(&digits[..2])?, number(&digits[2..])?),
+    // Zones of before standard time have seconds: -04:56:02.
+    let (hours, minutes, seconds) = match digits.len() {
+        2 => (number(&digits)?, 0, 0),
+        4 => (number(&digits[..2])?, number(&digits[2..])?, 0),
+        6 => (number(&digits[..2])?, number(&digits[2..4])?, number(&digits[4..])?),
         _ => return None,
     };
-    (hours < 16 && minutes < 60).then(|| (clock.trim_end(), sign * (hours * 3600 + minutes * 60)))
+    let offset = sign * (hours * 3600 + minutes * 60 + seconds);
+    (hours < 16 && minutes < 60 && seconds < 60).then(|| (clock.trim_end(), offset))
 }
 
 /// Microseconds of the day.
@@ -238,6 +241,7 @@ mod tests {
         }
         assert_eq!(parse_timestamp("2000-01-01T02:00:00+02:00", true), Some(0));
         assert_eq!(parse_timestamp("2000-01-01T02:00:00+02:00", false), Some(7200 * SECOND));
+        assert_eq!(parse_timestamp("1999-12-31 19:03:58-04:56:02", true), Some(0));
         assert_eq!(parse_timestamp("2000-01-01T00:00:00.000001Z", true), Some(1));
         assert_eq!(parse_timestamp("2000-01-02", true), Some(DAY));
     }

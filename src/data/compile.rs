@@ -48,7 +48,28 @@ pub(super) fn compile(generator: &Generator, place: Place<'_>) -> Result<Maker, 
         Generator::UuidV4 | Generator::UuidV7 { .. } => Err("only a uuid column holds UUIDs".to_owned()),
         Generator::Object(members) => object(members, place),
         Generator::Array { min, max, element } => array(*min, *max, element, place),
+        Generator::FloatsOf(_) => Err("the numbers of another column fill whole columns only".to_owned()),
     }
+}
+
+/// Makes the bytes of the numbers of another column, which is described by `place`.
+pub(super) fn floats_of(source: &Generator, place: Place<'_>) -> Result<Maker, Reason> {
+    let floats = matches!(place.kind, ColumnType::Array(element) if matches!(**element, ColumnType::Float4 | ColumnType::Float8));
+    if !floats {
+        return Err("it takes the numbers of a column of type float4[] or float8[]".to_owned());
+    }
+    let array = compile(source, place)?;
+    let null = |value: &OwnedValue| matches!(value, OwnedValue::Array(_, elements) if elements.contains(&OwnedValue::Null));
+    let with_nulls = match &array {
+        Maker::Array { element, .. } => element.can_be_null(),
+        Maker::Constant(value) => null(value),
+        Maker::Choice { values, .. } => values.iter().any(null),
+        _ => false,
+    };
+    if with_nulls {
+        return Err("bytes have no NULL for the elements of the array that are NULL".to_owned());
+    }
+    Ok(Maker::FloatsOf(Box::new(array)))
 }
 
 /// The target of numbers; `scale` is that of the generator's own numbers.

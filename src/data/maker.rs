@@ -15,18 +15,48 @@ use super::value::{ArrayValue, Nested, OwnedValue, Scratch, Value};
 pub(super) enum Maker {
     Constant(OwnedValue),
     Whole(Whole, Target),
-    FloatSequence { start: f64, step: f64, target: Target },
-    FloatUniform { min: f64, max: f64, target: Target },
-    Normal { mean: f64, deviation: f64, target: Target },
+    FloatSequence {
+        start: f64,
+        step: f64,
+        target: Target,
+    },
+    FloatUniform {
+        min: f64,
+        max: f64,
+        target: Target,
+    },
+    Normal {
+        mean: f64,
+        deviation: f64,
+        target: Target,
+    },
     Coin,
-    Choice { values: Vec<OwnedValue>, weights: Option<Weights> },
-    Template { parts: Vec<TemplatePart>, width: Option<u32> },
-    Letters { shape: Shape, width: Option<u32> },
+    Choice {
+        values: Vec<OwnedValue>,
+        weights: Option<Weights>,
+    },
+    Template {
+        parts: Vec<TemplatePart>,
+        width: Option<u32>,
+    },
+    Letters {
+        shape: Shape,
+        width: Option<u32>,
+    },
     Bytes(Shape),
     UuidV4,
-    UuidV7 { start_ms: u64 },
+    UuidV7 {
+        start_ms: u64,
+    },
     Object(Vec<Member>),
-    Array { min: u32, max: u32, element: Box<Maker>, kind: ColumnType },
+    Array {
+        min: u32,
+        max: u32,
+        element: Box<Maker>,
+        kind: ColumnType,
+    },
+    /// The bytes of the numbers of an array.
+    FloatsOf(Box<Maker>),
 }
 
 /// A source of whole numbers: of the type's units, such as days, microseconds or units of a numeric's last digit.
@@ -90,6 +120,7 @@ impl Maker {
         match self {
             Self::Constant(value) => null(value),
             Self::Choice { values, .. } => values.iter().any(null),
+            Self::FloatsOf(array) => array.can_be_null(),
             _ => false,
         }
     }
@@ -139,6 +170,7 @@ impl Maker {
                 let count = min + draws.up_to(max - min);
                 Value::Array(ArrayValue::made(kind, element, stream, row, count))
             }
+            Self::FloatsOf(array) => floats_of(array, stream, row, scratch),
             Self::Constant(_) | Self::Whole(..) | Self::Template { .. } => self.value(stream, row, scratch),
         }
     }
@@ -307,7 +339,7 @@ fn uuid(bits: u128, version: u128) -> [u8; 16] {
 }
 
 fn object<'s>(members: &'s [Member], stream: Stream, row: u64, scratch: &'s mut Scratch) -> Value<'s> {
-    let Nested { text, member: inner, element } = scratch.nested();
+    let Nested { text, member: inner, element, .. } = scratch.nested();
     text.clear();
     text.push('{');
     for (index, member) in members.iter().enumerate() {
@@ -318,6 +350,21 @@ fn object<'s>(members: &'s [Member], stream: Stream, row: u64, scratch: &'s mut 
     }
     text.push('}');
     Value::Json(text)
+}
+
+fn floats_of<'s>(array: &'s Maker, stream: Stream, row: u64, scratch: &'s mut Scratch) -> Value<'s> {
+    let Nested { bytes, member, element, .. } = scratch.nested();
+    let Value::Array(array) = array.value(stream, row, member) else { return Value::Null };
+    bytes.clear();
+    for index in 0..array.len() {
+        match array.element(index, element) {
+            Value::Float4(number) => bytes.extend_from_slice(&number.to_be_bytes()),
+            Value::Float8(number) => bytes.extend_from_slice(&number.to_be_bytes()),
+            // Refused when the generator is made.
+            _ => {}
+        }
+    }
+    Value::Bytes(bytes)
 }
 
 impl Target {

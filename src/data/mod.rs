@@ -10,6 +10,8 @@ mod constant;
 mod content;
 mod decimal;
 mod distribution;
+mod floats;
+mod formula;
 mod json;
 mod maker;
 mod permutation;
@@ -19,8 +21,12 @@ mod table;
 pub(crate) mod tests;
 mod value;
 
-pub use calendar::{DATE_INFINITY, TIMESTAMP_INFINITY, write_date, write_timestamp};
+pub use calendar::{
+    DATE_INFINITY, TIMESTAMP_INFINITY, parse_date, parse_timestamp, write_date, write_timestamp,
+};
 pub use content::{Content, row_hash, share, share_of};
+pub use floats::{FloatHasher, floats_of_rows};
+pub use formula::{Formula, Piece};
 pub use json::write_uuid;
 pub use table::{ColumnGenerator, DataError, Plain, TableGenerator};
 pub use value::{ArrayValue, Scratch, Value};

@@ -2,9 +2,9 @@
 
 use thiserror::Error;
 
-use crate::model::{Column, ColumnType, Table, TemplatePart};
+use crate::model::{Column, ColumnType, Generator, Table, TemplatePart};
 
-use super::compile::{Place, compile};
+use super::compile::{Place, compile, floats_of};
 use super::maker::{Maker, Target, Whole};
 use super::random::Stream;
 use super::value::{Scratch, Value};
@@ -118,16 +118,25 @@ const NULL_STREAM: u64 = u64::MAX;
 
 impl ColumnGenerator {
     fn new(column: &Column, table: &Table) -> Result<Self, DataError> {
-        let stream = Stream::of_column(table.seed, &column.name);
         let error = |reason: String| DataError::Column {
             table: table.name.clone(),
             column: column.name.clone(),
             sql_type: column.sql_type.clone(),
             reason,
         };
-        let place = Place { kind: &column.kind, rows: table.rows, stream };
-        let maker = compile(&column.generator, place).map_err(error)?;
-        let nulls = nulls(column.nulls).map_err(error)?;
+        // Bytes of another column's numbers are drawn where that column's are, NULL as well.
+        let source = match &column.generator {
+            Generator::FloatsOf(name) => Some(float_source(name, column, table).map_err(error)?),
+            _ => None,
+        };
+        let drawn = source.unwrap_or(column);
+        let stream = Stream::of_column(table.seed, &drawn.name);
+        let place = Place { kind: &drawn.kind, rows: table.rows, stream };
+        let maker = match source {
+            Some(source) => floats_of(&source.generator, place).map_err(error)?,
+            None => compile(&column.generator, place).map_err(error)?,
+        };
+        let nulls = nulls(drawn.nulls).map_err(error)?;
         if column.not_null && (maker.can_be_null() || !matches!(nulls, Nulls::None)) {
             return Err(error("NULL is not allowed here".to_owned()));
         }
@@ -151,6 +160,15 @@ impl ColumnGenerator {
             (Maker::Constant(value), Nulls::None) => Some(value.borrow()),
             _ => None,
         }
+    }
+
+    /// Whether some rows, drawn at random, are NULL.
+    pub(super) fn may_be_null(&self) -> bool {
+        !matches!(self.nulls, Nulls::None)
+    }
+
+    pub(super) fn maker(&self) -> &Maker {
+        &self.maker
     }
 
     /// How the value follows from the row number, when it does so plainly.
@@ -195,6 +213,15 @@ impl ColumnGenerator {
         }
         self.maker.value(self.stream, row, scratch)
     }
+}
+
+/// The column whose numbers a `bytea` column holds.
+fn float_source<'a>(name: &str, column: &Column, table: &'a Table) -> Result<&'a Column, String> {
+    if column.kind != ColumnType::Bytea {
+        return Err("only bytea holds the bytes of another column's numbers".to_owned());
+    }
+    let found = table.columns.iter().find(|other| other.name == name);
+    found.ok_or_else(|| format!("there is no column {name} to take numbers from"))
 }
 
 fn nulls(share: f64) -> Result<Nulls, String> {

@@ -110,6 +110,8 @@ pub struct Scratch {
 pub(super) struct Nested<'a> {
     /// Where the object is written.
     pub(super) text: &'a mut String,
+    /// Where bytes are written.
+    pub(super) bytes: &'a mut Vec<u8>,
     /// Where its members are made.
     pub(super) member: &'a mut Scratch,
     /// Where elements of arrays in it are made.
@@ -119,7 +121,7 @@ pub(super) struct Nested<'a> {
 impl Scratch {
     pub(super) fn nested(&mut self) -> Nested<'_> {
         let (member, element) = self.inner.get_or_insert_default().as_mut();
-        Nested { text: &mut self.text, member, element }
+        Nested { text: &mut self.text, bytes: &mut self.bytes, member, element }
     }
 }
 

@@ -10,7 +10,7 @@ use super::external::ExternalProvider;
 use super::ledger::Ledger;
 use super::local::LocalProvider;
 use super::{EnvironmentError, Provider};
-use crate::model::{ConnectionPath, EnvironmentSpec};
+use crate::model::{ConnectionPath, DEFAULT_BLOCK_SIZE, EnvironmentSpec, block_size_words};
 
 /// What the user asked for with `--on`.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
@@ -93,6 +93,14 @@ async fn auto(
     choice: &Choice,
     ledger: &Arc<Ledger>,
 ) -> Result<Chosen, EnvironmentError> {
+    if let Some(size) = unusual_block_size(spec) {
+        let since = format!("since no image has blocks of {}", block_size_words(size));
+        return local(spec, choice, ledger, &since).await;
+    }
+    if let Some(builder) = spec.builder {
+        let since = format!("since the environment names builder `{}`", builder.word());
+        return local(spec, choice, ledger, &since).await;
+    }
     if spec.binaries.is_some() {
         // Binaries of one's own are the reason for such an environment; no image holds them.
         return local(spec, choice, ledger, "since the environment names a folder of binaries").await;
@@ -115,6 +123,27 @@ async fn container(
     ledger: &Arc<Ledger>,
     since: &str,
 ) -> Result<Chosen, EnvironmentError> {
+    if let Some(size) = unusual_block_size(spec) {
+        let size = block_size_words(size);
+        return Err(EnvironmentError::Unavailable {
+            reason: format!(
+                "environment {:?} asks for blocks of {size}; servers in images are built with 8kB",
+                spec.name
+            ),
+            remedy: format!("`loadlab env build --block-size {size}` builds a server, `--on local` runs it"),
+        });
+    }
+    if let Some(builder) = spec.builder {
+        return Err(EnvironmentError::Unavailable {
+            reason: format!(
+                "environment {:?} asks for builder `{}`, which is about local servers",
+                spec.name,
+                builder.word()
+            ),
+            remedy: "use --on local, or name an image of that builder (`image`) instead of `builder`"
+                .to_owned(),
+        });
+    }
     let engine = ContainerEngine::connect().await?;
     let image = resolve(&engine, spec, choice.offline).await?;
     let why = container_sentence(&image, &engine.facts().version, since);
@@ -161,6 +190,11 @@ async fn external(
     Ok(Chosen { provider: Box::new(provider), why })
 }
 
+/// A block size that is asked for and is not the one everybody builds.
+fn unusual_block_size(spec: &EnvironmentSpec) -> Option<u32> {
+    spec.block_size.filter(|size| *size != DEFAULT_BLOCK_SIZE)
+}
+
 /// What an environment asks for that would silently not be in force on a local server.
 fn only_in_containers(spec: &EnvironmentSpec) -> Vec<&'static str> {
     let mut missing = Vec::new();
@@ -177,7 +211,7 @@ fn only_in_containers(spec: &EnvironmentSpec) -> Vec<&'static str> {
 }
 
 /// The reason without the remedy, on one line.
-fn one_line(error: &EnvironmentError) -> String {
+pub fn one_line(error: &EnvironmentError) -> String {
     let reason = match error {
         EnvironmentError::Unavailable { reason, .. } => reason.clone(),
         other => other.to_string(),

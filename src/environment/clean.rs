@@ -134,7 +134,7 @@ async fn remove_in_engine(engine: Result<&Engine, String>, thing: &Thing) -> Res
         (Ok(engine), Thing::Container(name)) => engine.remove_container(name).await,
         (Ok(engine), Thing::Volume(name)) => engine.remove_volume(name).await,
         (Err(why), Thing::Container(_) | Thing::Volume(_)) => Err(format!("no container engine: {why}")),
-        (_, Thing::Directory(_) | Thing::Process { .. }) => Ok(false),
+        (_, Thing::Directory(_) | Thing::Process { .. } | Thing::Marked(_)) => Ok(false),
     }
 }
 
@@ -164,6 +164,15 @@ fn end_processes(things: &[Thing]) -> (Vec<String>, Vec<String>) {
             if let Some(started) = process::started(pid) {
                 end(pid, started);
             }
+        }
+    }
+    for mark in
+        things.iter().filter_map(|thing| if let Thing::Marked(mark) = thing { Some(mark) } else { None })
+    {
+        match process::end_marked(mark) {
+            (0, true) => {}
+            (_, true) => removed.push(format!("processes of the command {mark}")),
+            (_, false) => failed.push(format!("processes of the command {mark} do not end")),
         }
     }
     (removed, failed)

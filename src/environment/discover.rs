@@ -16,7 +16,7 @@ use sha2::{Digest, Sha256};
 use super::EnvironmentError;
 use super::account::{Account, OnParentDeath, on_path, run, words};
 use super::files::{ensure_folder, failed, hex};
-use crate::model::VersionRange;
+use crate::model::{Builder, DEFAULT_BLOCK_SIZE, block_size_words};
 
 /// How long a binary may take to say its version.
 const DEADLINE: Duration = Duration::from_secs(10);
@@ -50,11 +50,20 @@ pub struct Binaries {
     pub library_path: Option<PathBuf>,
     /// Programs that are there besides the server.
     pub tools: Vec<String>,
+    /// Bytes of a block. Servers that cannot tell without being started are taken for the usual size; what it
+    /// really is, is read back from every started server.
+    pub block_size: u32,
+    /// Who built it.
+    pub builder: Builder,
 }
 
 impl fmt::Display for Binaries {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "PostgreSQL {} in {} ({})", self.version, self.folder.display(), self.source)
+        write!(f, "PostgreSQL {}", self.version)?;
+        if self.block_size != DEFAULT_BLOCK_SIZE {
+            write!(f, ", blocks of {},", block_size_words(self.block_size))?;
+        }
+        write!(f, " in {} ({})", self.folder.display(), self.source)
     }
 }
 
@@ -85,53 +94,33 @@ pub struct Found {
 pub async fn discover(explicit: Option<&Path>, cache: &Path) -> Result<Found, EnvironmentError> {
     let account = Account::detect().await?;
     let places = match explicit {
-        Some(folder) => vec![(with_binaries(folder), "named folder".to_owned())],
+        Some(folder) => vec![Spot::of(with_binaries(folder), "named folder")],
         None => places(cache).await,
     };
     let mut found = Found::default();
     let mut seen = BTreeSet::new();
-    for (folder, source) in places {
-        let folder = fs::canonicalize(&folder).unwrap_or(folder);
+    for spot in places {
+        let folder = fs::canonicalize(&spot.folder).unwrap_or(spot.folder);
         if !seen.insert(folder.clone()) {
             continue;
         }
-        match examine(&folder, &source, &account).await {
-            Ok(binaries) => found.usable.push(binaries),
-            Err(why) => found.refused.push(Refused { folder, source, why }),
+        match examine(&folder, spot.source, &account).await {
+            Ok(binaries) => found.usable.push(Binaries { builder: spot.builder, ..binaries }),
+            Err(why) => found.refused.push(Refused { folder, source: spot.source.to_owned(), why }),
         }
     }
     Ok(found)
 }
 
-impl Found {
-    /// The usable binaries of the highest allowed major; of several, the first found.
-    ///
-    /// # Errors
-    /// Says what was found and why none of it will do.
-    pub fn choose(&self, versions: VersionRange) -> Result<&Binaries, EnvironmentError> {
-        let allowed = self.usable.iter().filter(|binaries| versions.contains(binaries.major));
-        // `max_by_key` takes the last of equals; the search is in order of preference.
-        allowed.rev().max_by_key(|binaries| binaries.major).ok_or_else(|| self.nothing_for(versions))
-    }
-
-    fn nothing_for(&self, versions: VersionRange) -> EnvironmentError {
-        let mut reason = format!("no PostgreSQL {versions} on this machine");
-        for binaries in &self.usable {
-            reason.push_str("\n  found ");
-            reason.push_str(&binaries.to_string());
-        }
-        for refused in &self.refused {
-            let place = refused.folder.display();
-            reason.push_str(&["\n  refused ", &place.to_string(), ": ", &refused.why].concat());
-        }
-        EnvironmentError::Unavailable {
-            reason,
-            remedy: format!(
-                "`loadlab env install {}` fetches one into loadlab's cache; or install the system's \
-                 package, or name a folder in the environment file (`binaries: FOLDER`)",
-                versions.max
-            ),
-        }
+/// The builder of a folder in loadlab's cache, by its name, and how it is told.
+pub(crate) fn builder_of(folder: &Path) -> (Builder, &'static str) {
+    let name = folder.file_name().and_then(|name| name.to_str()).unwrap_or_default();
+    match name.split('-').next() {
+        Some("built") => (Builder::Loadlab, "built by loadlab"),
+        Some("theseus") => (Builder::Archive, "loadlab's cache, builder archive"),
+        Some("npm") => (Builder::Npm, "loadlab's cache, builder npm"),
+        Some("pip") => (Builder::Pip, "loadlab's cache, builder pip"),
+        _ => (Builder::System, "loadlab's cache"),
     }
 }
 
@@ -145,28 +134,42 @@ fn with_binaries(folder: &Path) -> PathBuf {
     }
 }
 
-/// Folders to look into, best first, with how each was found.
-async fn places(cache: &Path) -> Vec<(PathBuf, String)> {
+/// A folder to look into.
+struct Spot {
+    folder: PathBuf,
+    /// How it was found.
+    source: &'static str,
+    builder: Builder,
+}
+
+impl Spot {
+    fn of(folder: PathBuf, source: &'static str) -> Self {
+        Self { folder, source, builder: Builder::System }
+    }
+}
+
+/// Folders to look into, best first.
+async fn places(cache: &Path) -> Vec<Spot> {
     let mut places = Vec::new();
     if let Some(folder) =
         on_path("postgres").and_then(|file| file.canonicalize().ok()?.parent().map(Path::to_owned))
     {
-        places.push((folder, "search path".to_owned()));
+        places.push(Spot::of(folder, "search path"));
     }
     if let Some(folder) = by_pg_config().await {
-        places.push((folder, "pg_config".to_owned()));
+        places.push(Spot::of(folder, "pg_config"));
     }
     for (parent, prefix, below, source) in PLACES {
-        places
-            .extend(versions_in(Path::new(parent), prefix, below).map(|folder| (folder, source.to_owned())));
+        places.extend(versions_in(Path::new(parent), prefix, below).map(|folder| Spot::of(folder, source)));
     }
-    for folder in versions_in(&cache.join("servers"), "", "") {
-        if let Some(folder) = binaries_below(&folder, SERVER_DEPTH) {
-            places.push((folder, "loadlab's cache".to_owned()));
+    for named in versions_in(&cache.join("servers"), "", "") {
+        if let Some(folder) = binaries_below(&named, SERVER_DEPTH) {
+            let (builder, source) = builder_of(&named);
+            places.push(Spot { folder, source, builder });
         }
     }
     // A place that merely could exist is no finding.
-    places.retain(|(folder, _)| folder.join("postgres").is_file());
+    places.retain(|spot| spot.folder.join("postgres").is_file());
     places
 }
 
@@ -225,10 +228,29 @@ pub(crate) async fn examine(folder: &Path, source: &str, account: &Account) -> R
     let version = parse_version(&text).ok_or_else(|| format!("it says {text:?} instead of a version"))?;
     let major = version.split('.').next().and_then(|major| major.parse().ok());
     let major = major.ok_or_else(|| format!("{version} is not a released version"))?;
-    let tools =
+    let tools: Vec<String> =
         TOOLS.iter().filter(|tool| folder.join(tool).is_file()).map(|tool| (*tool).to_owned()).collect();
+    let block_size = block_size(folder, &tools, account).await;
     let (folder, source) = (folder.to_owned(), source.to_owned());
-    Ok(Binaries { folder, source, version, major, library_path, tools })
+    Ok(Binaries { folder, source, version, major, library_path, tools, block_size, builder: Builder::System })
+}
+
+/// Bytes of a block, by the options that the server was configured with; only a started server knows for sure.
+async fn block_size(folder: &Path, tools: &[String], account: &Account) -> u32 {
+    if !tools.iter().any(|tool| tool == "pg_config") {
+        return DEFAULT_BLOCK_SIZE;
+    }
+    let mut command = account.command(folder.join("pg_config"), Path::new("/"), OnParentDeath::Nothing);
+    command.arg("--configure");
+    let output = run(command, DEADLINE).await.map(|output| output.stdout).unwrap_or_default();
+    configured_block_size(&String::from_utf8_lossy(&output)).unwrap_or(DEFAULT_BLOCK_SIZE)
+}
+
+/// The size in `'--with-blocksize=32'`, which is in kilobytes.
+fn configured_block_size(options: &str) -> Option<u32> {
+    let (_, rest) = options.rsplit_once("--with-blocksize=")?;
+    let digits = rest.split(|c: char| !c.is_ascii_digit()).next()?;
+    digits.parse::<u32>().ok()?.checked_mul(1024)
 }
 
 async fn say_version(
@@ -328,10 +350,10 @@ fn sha256_of(path: &Path) -> std::io::Result<String> {
 }
 
 #[cfg(test)]
-mod tests {
+pub(crate) mod tests {
     use super::*;
 
-    fn binaries(major: u32, source: &str) -> Binaries {
+    pub(crate) fn binaries(major: u32, source: &str) -> Binaries {
         Binaries {
             folder: PathBuf::from(format!("/{source}/{major}/bin")),
             source: source.to_owned(),
@@ -339,7 +361,25 @@ mod tests {
             major,
             library_path: None,
             tools: Vec::new(),
+            block_size: DEFAULT_BLOCK_SIZE,
+            builder: Builder::System,
         }
+    }
+
+    #[test]
+    fn the_builder_is_told_by_the_name_of_the_folder() {
+        for (name, builder) in
+            [("npm-15.18", Builder::Npm), ("built-15.18-4kB", Builder::Loadlab), ("x", Builder::System)]
+        {
+            assert_eq!(builder_of(&Path::new("/c/servers").join(name)).0, builder);
+        }
+    }
+
+    #[test]
+    fn the_block_size_is_read_from_the_options_of_configure() {
+        let options = "'--prefix=/x' '--with-blocksize=32' '--without-icu'";
+        assert_eq!(configured_block_size(options), Some(32_768));
+        assert_eq!(configured_block_size("'--with-icu'"), None);
     }
 
     #[test]
@@ -353,28 +393,6 @@ mod tests {
         ];
         for (text, version) in cases {
             assert_eq!(parse_version(text).as_deref(), version, "{text}");
-        }
-    }
-
-    #[test]
-    fn the_highest_allowed_major_wins_then_the_first_found() {
-        let usable =
-            vec![binaries(15, "path"), binaries(17, "package"), binaries(17, "cache"), binaries(18, "cache")];
-        let found = Found { usable, refused: Vec::new() };
-        let chosen = found.choose(VersionRange { min: 14, max: 17 }).expect("one");
-        assert_eq!((chosen.major, chosen.source.as_str()), (17, "package"));
-    }
-
-    #[test]
-    fn when_nothing_fits_everything_seen_is_told() {
-        let why = "`postgres --version` fails: libicu missing".to_owned();
-        let refused = vec![Refused { folder: "/opt/x".into(), source: "named folder".to_owned(), why }];
-        let found = Found { usable: vec![binaries(13, "package")], refused };
-        let error = found.choose(VersionRange { min: 16, max: 18 }).expect_err("none").to_string();
-        for part in
-            ["PostgreSQL 16 to 18", "PostgreSQL 13.3 in /package/13/bin", "libicu missing", "env install 18"]
-        {
-            assert!(error.contains(part), "{part}: {error}");
         }
     }
 

@@ -5,7 +5,7 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
-use super::account::Account;
+use super::account::{Account, on_path};
 use super::discover::{Found, discover};
 use super::engine::Engine;
 use super::files::{file_system, free_bytes, holds_socket, random_hex};
@@ -13,7 +13,7 @@ use super::ledger::Ledger;
 use super::place::SOCKET_PORT;
 use super::template::Maker;
 use super::{EnvironmentError, fresh, overlay};
-use crate::model::{Checksums, InitOptions};
+use crate::model::InitOptions;
 
 /// Oldest API of a container engine that is supported: Docker 19.03.
 pub const OLDEST_API: (u32, u32) = (1, 40);
@@ -89,6 +89,7 @@ pub async fn doctor(cache: &Path) -> DoctorReport {
     let mut report = DoctorReport::default();
     look_at_engine(&mut report).await;
     report.good("cgroups", cgroup_version());
+    look_at_page_cache(&mut report);
     match look_at_local(cache, &mut report).await {
         Ok(()) => {}
         Err(EnvironmentError::Unavailable { reason, remedy }) => report.bad("local servers", reason, remedy),
@@ -123,6 +124,23 @@ async fn look_at_engine(report: &mut DoctorReport) {
 fn parse_api(text: &str) -> Option<(u32, u32)> {
     let (major, minor) = text.split_once('.')?;
     Some((major.parse().ok()?, minor.parse().ok()?))
+}
+
+/// A cold read must be known to be cold.
+fn look_at_page_cache(report: &mut DoctorReport) {
+    if !cfg!(target_os = "linux") {
+        report.bad("cold reads", "only Linux lets go of the page cache file by file", "run them on Linux");
+    } else if on_path("fincore").is_none() {
+        report.bad(
+            "cold reads",
+            "the program `fincore` is missing: they cannot be checked",
+            "install util-linux",
+        );
+    } else if !nix::unistd::geteuid().is_root() {
+        report.good("cold reads", "of local servers; those of containers need root");
+    } else {
+        report.good("cold reads", "can be made and checked");
+    }
 }
 
 /// Limits of containers mean slightly different things on the two versions.
@@ -219,12 +237,7 @@ async fn time_template(
 ) -> Result<(), EnvironmentError> {
     let usable = report.binaries.usable.iter().filter(|binaries| MAJORS.contains(&binaries.major));
     let Some(binaries) = usable.max_by_key(|binaries| binaries.major).cloned() else { return Ok(()) };
-    let init = InitOptions {
-        locale: "C".to_owned(),
-        encoding: "UTF8".to_owned(),
-        checksums: Checksums::On,
-        wal_segment_mib: None,
-    };
+    let init = InitOptions::default();
     let begin = Instant::now();
     let made = Maker { cache, binaries: &binaries, account, ledger }.template(&init).await;
     let took: Duration = begin.elapsed();

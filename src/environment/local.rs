@@ -4,30 +4,30 @@
 //! directory over or from the template, a server that dies with this process, a socket.
 
 use std::collections::HashMap;
-use std::ffi::OsString;
-use std::fs::File;
 use std::path::{Path, PathBuf};
-use std::process::{Child, Command, Stdio};
 use std::sync::Arc;
 use std::time::Duration;
 
 use tokio::sync::{Mutex, OnceCell};
 
-use super::account::{Account, OnParentDeath, spawn};
+use super::account::Account;
 use super::discover::{Binaries, discover};
 use super::files::{failed, file_system};
 use super::fresh::Way;
 use super::install::install;
 use super::ledger::Ledger;
+use super::local_command::LocalCommand;
+use super::local_programs::{LocalPrograms, with_programs};
 use super::local_server::LocalServer;
 use super::place::{Place, SOCKET_PORT};
 use super::template::{Maker, Template};
+use super::wanted::Wanted;
 use super::{Boxed, EnvironmentError, Instance, InstanceFacts, Launch, Provider, fresh, overlay};
 use crate::engine::postgres::{Endpoint, Exchange, Secret};
-use crate::model::{Backend, ConnectionPath, EnvironmentSpec, FreshMethod, InitOptions, Scalar};
+use crate::model::{Backend, ConnectionPath, EnvironmentSpec, FreshMethod, InitOptions};
 
 /// How long a server may take to answer.
-const START_DEADLINE: Duration = Duration::from_mins(1);
+pub(super) const START_DEADLINE: Duration = Duration::from_mins(1);
 /// How often another port is tried when somebody else took the one that was free.
 const PORT_TRIES: u32 = 5;
 
@@ -52,6 +52,8 @@ pub struct LocalProvider {
     ledger: Arc<Ledger>,
     prepared: OnceCell<Prepared>,
     templates: Mutex<HashMap<InitOptions, Template>>,
+    /// The binaries whose client programs are used.
+    programs: OnceCell<Binaries>,
 }
 
 impl LocalProvider {
@@ -65,6 +67,7 @@ impl LocalProvider {
             ledger: Arc::clone(ledger),
             prepared: OnceCell::new(),
             templates: Mutex::default(),
+            programs: OnceCell::new(),
         }
     }
 
@@ -80,15 +83,18 @@ impl LocalProvider {
         ledger: &Arc<Ledger>,
     ) -> Result<(Self, String), EnvironmentError> {
         let found = discover(spec.binaries.as_deref(), cache).await?;
-        let (binaries, why) = match found.choose(spec.versions) {
+        let wanted = Wanted::of(spec);
+        let (binaries, why) = match found.choose(&wanted) {
             Ok(binaries) => {
                 let why = format!("PostgreSQL {} found by: {}", binaries.version, binaries.source);
                 (binaries.clone(), why)
             }
             // Of a folder the user named, nothing else is taken silently.
-            Err(nothing) if offline || spec.binaries.is_some() => return Err(nothing),
+            Err(nothing) if offline || spec.binaries.is_some() || !wanted.can_be_fetched() => {
+                return Err(nothing);
+            }
             Err(nothing) => {
-                let binaries = install(spec.versions.max, cache, offline, ledger)
+                let binaries = install(spec.versions.max, spec.builder, cache, offline, ledger)
                     .await
                     .map_err(|error| both(&nothing, &error))?;
                 let why = format!("PostgreSQL {} was fetched: {}", binaries.version, binaries.source);
@@ -175,13 +181,24 @@ impl LocalProvider {
         let place = Place::new(&prepared.trials, &name, account, &self.ledger)?;
         let password = self.make_data(way, &spec.init, prepared, &place).await?;
         let (endpoint, connection, port) = endpoint(spec.connection, &place, password)?;
-        let child = self.launch(spec, account, way, &place, port).await?;
+        let command = LocalCommand {
+            binaries: self.binaries.clone(),
+            account: account.clone(),
+            spec: spec.clone(),
+            way,
+            port,
+        };
+        let child = command.spawn(&place).await?;
         let exchange = Exchange {
             client_dir: place.exchange.clone(),
             server_dir: place.exchange.to_string_lossy().into_owned(),
         };
-        let server = LocalServer::new(child, place, &self.ledger)?;
-        server.ready(&endpoint, START_DEADLINE).await?;
+        let at = exchange.client_dir.clone();
+        let mut server = LocalServer::new(child, place, command, endpoint.clone(), &self.ledger)?;
+        if let Some(binaries) = self.programs.get() {
+            server = server.with_programs(LocalPrograms::new(binaries, &endpoint, &at));
+        }
+        server.ready(START_DEADLINE).await?;
         let storage = match way {
             Way::Overlay => format!("overlayfs on {}", prepared.file_system),
             Way::Copy | Way::Initdb => prepared.file_system.clone(),
@@ -216,35 +233,15 @@ impl LocalProvider {
         }
         Ok(template.password)
     }
-
-    /// Spawns the server; it is not ready yet.
-    async fn launch(
-        &self,
-        spec: &EnvironmentSpec,
-        account: &Account,
-        way: Way,
-        place: &Place,
-        port: Option<u16>,
-    ) -> Result<Child, EnvironmentError> {
-        let mut before = if way == Way::Overlay { overlay::wrapper() } else { Vec::new() };
-        if let Some(cpus) = &spec.limits.cpuset {
-            before.extend(["taskset".into(), "-c".into(), OsString::from(cpus)]);
-        }
-        let death = if way == Way::Overlay { OnParentDeath::Kill } else { OnParentDeath::Quit };
-        let mut command = self.binaries.command(account, &before, "postgres", &place.folder, death);
-        add_settings(&mut command, spec, place, port);
-        let log = place.log();
-        let file =
-            File::create(&log).map_err(failed(format!("{}: making the server's log", log.display())))?;
-        let copy = file.try_clone().map_err(failed(format!("{}: opening", log.display())))?;
-        command.stdout(Stdio::from(copy)).stderr(Stdio::from(file));
-        spawn(command).await.map_err(failed("starting the server"))
-    }
 }
 
 impl Provider for LocalProvider {
     fn backend(&self) -> Backend {
         Backend::Local
+    }
+
+    fn major(&self) -> Option<u32> {
+        Some(self.binaries.major)
     }
 
     fn prepare(&self) -> Boxed<'_, Result<(), EnvironmentError>> {
@@ -254,6 +251,13 @@ impl Provider for LocalProvider {
                 self.template(&self.init, prepared).await?;
             }
             Ok(())
+        })
+    }
+
+    fn find_programs(&self) -> Boxed<'_, Result<(), EnvironmentError>> {
+        Box::pin(async {
+            let find = || with_programs(&self.binaries, &self.cache);
+            self.programs.get_or_try_init(find).await.map(drop)
         })
     }
 
@@ -307,44 +311,9 @@ fn free_port() -> Result<u16, EnvironmentError> {
     Ok(address.map_err(failed("127.0.0.1: looking for a free port"))?.port())
 }
 
-/// Data directory, settings asked for, then where to listen: of repeated settings the last one counts,
-/// and where loadlab looks for the server is not for an experiment to say.
-fn add_settings(command: &mut Command, spec: &EnvironmentSpec, place: &Place, port: Option<u16>) {
-    command.arg("-D").arg(place.data());
-    for (name, value) in &spec.settings {
-        if let Some(value) = setting_text(value) {
-            command.arg("-c").arg(format!("{name}={value}"));
-        }
-    }
-    let mut socket = OsString::from("unix_socket_directories=");
-    socket.push(&place.socket);
-    command.arg("-c").arg(socket);
-    let listen = if port.is_some() { "127.0.0.1" } else { "" };
-    command.arg("-c").arg(format!("listen_addresses={listen}"));
-    command.arg("-c").arg(format!("port={}", port.unwrap_or(SOCKET_PORT)));
-}
-
-/// A setting's value as the server reads it; `null` leaves the server's default.
-fn setting_text(value: &Scalar) -> Option<String> {
-    match value {
-        Scalar::Null => None,
-        Scalar::Bool(true) => Some("on".to_owned()),
-        Scalar::Bool(false) => Some("off".to_owned()),
-        other => Some(other.to_string()),
-    }
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
-
-    #[test]
-    fn settings_are_written_as_the_server_reads_them() {
-        assert_eq!(setting_text(&Scalar::Bool(false)).as_deref(), Some("off"));
-        assert_eq!(setting_text(&Scalar::Int(5)).as_deref(), Some("5"));
-        assert_eq!(setting_text(&Scalar::Text("8GB".to_owned())).as_deref(), Some("8GB"));
-        assert_eq!(setting_text(&Scalar::Null), None);
-    }
 
     #[test]
     fn ports_are_free() {

@@ -8,11 +8,18 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::{Duration, Instant};
 
+use nix::sys::signal::Signal;
+
 use super::account::last_lines;
 use super::files::failed;
+use super::fresh::Way;
 use super::ledger::{Ledger, Thing};
+use super::local::START_DEADLINE;
+use super::local_command::LocalCommand;
+use super::local_programs::LocalPrograms;
 use super::place::Place;
-use super::{Boxed, EnvironmentError, Running, Usage, process, shared_memory};
+use super::program::Pipeline;
+use super::{Boxed, EnvironmentError, Programs, Running, Usage, process, shared_memory};
 use crate::engine::postgres::{Endpoint, ready};
 
 /// How long a server may take for its immediate shutdown before it is killed.
@@ -24,10 +31,19 @@ const ENDING: Duration = Duration::from_millis(500);
 /// Lines of the log shown with an error.
 const LOG_LINES: usize = 12;
 
+/// How long a clean shutdown may take: it writes out everything the server holds.
+const SHUTDOWN: Duration = Duration::from_mins(2);
+
 /// The process, then its folder: fields are dropped in this order.
 pub(crate) struct LocalServer {
-    process: ServerProcess,
+    /// Another one after a restart.
+    process: Mutex<Arc<ServerProcess>>,
     place: Place,
+    /// Where client programs are, if any can be used with it.
+    programs: Option<LocalPrograms>,
+    command: LocalCommand,
+    endpoint: Endpoint,
+    ledger: Arc<Ledger>,
 }
 
 /// The outermost process of a server: `unshare`, or the server itself.
@@ -47,48 +63,61 @@ impl LocalServer {
     ///
     /// # Errors
     /// When the ledger cannot be written; the process is ended then.
-    pub(crate) fn new(child: Child, place: Place, ledger: &Arc<Ledger>) -> Result<Self, EnvironmentError> {
-        let pid = child.id();
-        // A server that died at once has no start time; nothing is written down for it.
-        let started = process::started(pid);
-        let process = ServerProcess {
-            child: Mutex::new(child),
-            pid,
-            started: started.unwrap_or_default(),
-            ledger: Arc::clone(ledger),
-            folder: place.folder.clone(),
-            ended: AtomicBool::new(false),
-        };
-        let server = Self { process, place };
-        if let Some(started) = started {
-            ledger.record(&Thing::Process { pid, started })?;
-        }
-        Ok(server)
+    pub(crate) fn new(
+        child: Child,
+        place: Place,
+        command: LocalCommand,
+        endpoint: Endpoint,
+        ledger: &Arc<Ledger>,
+    ) -> Result<Self, EnvironmentError> {
+        let process = Mutex::new(ServerProcess::new(child, &place, ledger)?);
+        Ok(Self { process, place, programs: None, command, endpoint, ledger: Arc::clone(ledger) })
+    }
+
+    /// Tells it about client programs.
+    pub(crate) fn with_programs(mut self, programs: LocalPrograms) -> Self {
+        self.programs = Some(programs);
+        self
     }
 
     /// Waits until it answers, at most `deadline`; a server that has ended is not waited for.
     ///
     /// # Errors
     /// With the last lines of the server's log.
-    pub(crate) async fn ready(
-        &self,
-        endpoint: &Endpoint,
-        deadline: Duration,
-    ) -> Result<(), EnvironmentError> {
+    pub(crate) async fn ready(&self, deadline: Duration) -> Result<(), EnvironmentError> {
         let answer = tokio::select! {
-            answer = ready(endpoint, deadline) => answer.map_err(|error| error.to_string()),
+            answer = ready(&self.endpoint, deadline) => answer.map_err(|error| error.to_string()),
             status = self.ended() => Err(end_in_words(status)),
         };
         answer.map_err(|why| EnvironmentError::NotReady { reason: format!("{why}; {}", self.log_in_words()) })
     }
 
+    /// The process of this moment.
+    fn process(&self) -> Arc<ServerProcess> {
+        Arc::clone(&self.process.lock().unwrap_or_else(PoisonError::into_inner))
+    }
+
     async fn ended(&self) -> ExitStatus {
+        let process = self.process();
         loop {
-            if let Some(status) = self.process.status() {
+            if let Some(status) = process.status() {
                 return status;
             }
             tokio::time::sleep(POLL).await;
         }
+    }
+
+    async fn start_again(&self) -> Result<Endpoint, EnvironmentError> {
+        let process = self.process();
+        let stopping = tokio::task::spawn_blocking(move || process.shut_down());
+        let stopped = stopping.await.unwrap_or_else(|error| Err(std::io::Error::other(error)));
+        stopped.map_err(failed("stopping the server to start it again"))?;
+        self.process().end()?;
+        let child = self.command.spawn(&self.place).await?;
+        let process = ServerProcess::new(child, &self.place, &self.ledger)?;
+        *self.process.lock().unwrap_or_else(PoisonError::into_inner) = process;
+        self.ready(START_DEADLINE).await?;
+        Ok(self.endpoint.clone())
     }
 
     fn log_in_words(&self) -> String {
@@ -98,13 +127,48 @@ impl LocalServer {
     }
 
     fn stop_and_remove(mut self) -> Result<(), EnvironmentError> {
-        let ended = self.process.end();
+        let ended = self.process().end();
         let removed = self.place.remove();
         ended.and(removed)
     }
 }
 
 impl ServerProcess {
+    fn new(child: Child, place: &Place, ledger: &Arc<Ledger>) -> Result<Arc<Self>, EnvironmentError> {
+        let pid = child.id();
+        // A server that died at once has no start time; nothing is written down for it.
+        let started = process::started(pid);
+        let process = Arc::new(Self {
+            child: Mutex::new(child),
+            pid,
+            started: started.unwrap_or_default(),
+            ledger: Arc::clone(ledger),
+            folder: place.folder.clone(),
+            ended: AtomicBool::new(false),
+        });
+        if let Some(started) = started {
+            ledger.record(&Thing::Process { pid, started })?;
+        }
+        Ok(process)
+    }
+
+    /// A fast shutdown: sessions end, everything is written out. Blocks until the server is gone.
+    fn shut_down(&self) -> std::io::Result<()> {
+        if self.status().is_none() {
+            process::signal(process::server_below(self.pid), Signal::SIGINT);
+        }
+        if !process::wait_until(SHUTDOWN, || self.status().is_some()) {
+            return Err(std::io::Error::new(
+                std::io::ErrorKind::TimedOut,
+                format!("not done within {SHUTDOWN:?}"),
+            ));
+        }
+        match self.status() {
+            Some(status) if !status.success() => Err(std::io::Error::other(end_in_words(status))),
+            _ => Ok(()),
+        }
+    }
+
     fn status(&self) -> Option<ExitStatus> {
         self.child.lock().unwrap_or_else(PoisonError::into_inner).try_wait().ok().flatten()
     }
@@ -149,7 +213,7 @@ impl Drop for ServerProcess {
 
 impl Running for LocalServer {
     fn usage(&self) -> Boxed<'_, Usage> {
-        let pid = self.process.pid;
+        let pid = self.process().pid;
         // Reading every process of the machine takes milliseconds: not on a thread of the runtime.
         let reading = tokio::task::spawn_blocking(move || usage_below(pid));
         Box::pin(async move { reading.await.unwrap_or_default() })
@@ -158,13 +222,39 @@ impl Running for LocalServer {
     fn diagnose(&self) -> Boxed<'_, Option<String>> {
         Box::pin(async {
             let begin = Instant::now();
+            let process = self.process();
             // Its connections break a little before it is known how it ended.
-            while self.process.status().is_none() && begin.elapsed() < ENDING {
+            while process.status().is_none() && begin.elapsed() < ENDING {
                 tokio::time::sleep(Duration::from_millis(10)).await;
             }
-            let ended = self.process.status().map(|status| format!("{}; ", end_in_words(status)));
+            let ended = process.status().map(|status| format!("{}; ", end_in_words(status)));
             Some(format!("{}{}", ended.unwrap_or_default(), self.log_in_words()))
         })
+    }
+
+    fn programs(&self, pipeline: Pipeline) -> Boxed<'_, Result<Programs<'_>, EnvironmentError>> {
+        let made = self.programs.as_ref().map(|programs| programs.run(pipeline));
+        Box::pin(async move {
+            made.ok_or_else(|| EnvironmentError::Unavailable {
+                reason: "no client programs were looked for".to_owned(),
+                remedy: "call `find_programs` of the provider first".to_owned(),
+            })
+        })
+    }
+
+    fn data_directory(&self) -> Option<PathBuf> {
+        if self.command.way != Way::Overlay {
+            return Some(self.place.data());
+        }
+        // The overlay is mounted for the server alone; its root shows what it sees.
+        let server = process::server_below(self.process().pid);
+        let data = self.place.data();
+        let seen = PathBuf::from(format!("/proc/{server}/root")).join(data.strip_prefix("/").ok()?);
+        seen.join("PG_VERSION").exists().then_some(seen)
+    }
+
+    fn restart(&self) -> Boxed<'_, Result<Endpoint, EnvironmentError>> {
+        Box::pin(self.start_again())
     }
 
     fn stop(self: Box<Self>) -> Boxed<'static, Result<(), EnvironmentError>> {
@@ -218,7 +308,8 @@ fn usage_below(pid: u32) -> Usage {
     if !seen {
         return Usage::default();
     }
-    Usage { cpu_seconds: Some(seconds), read_bytes: io.map(|(r, _)| r), written_bytes: io.map(|(_, w)| w) }
+    let (read_bytes, written_bytes) = io.unzip();
+    Usage { cpu_seconds: Some(seconds), read_bytes, written_bytes, ..Usage::default() }
 }
 
 /// Not known on this system.

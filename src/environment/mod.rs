@@ -5,6 +5,8 @@
 //! [`ledger`] and removed by the reaper process, the next start or `loadlab clean`.
 
 mod account;
+pub mod build;
+mod child;
 pub mod choose;
 pub mod clean;
 pub mod container;
@@ -17,17 +19,25 @@ mod fresh;
 pub mod install;
 pub mod ledger;
 pub mod local;
+mod local_command;
+mod local_programs;
 mod local_server;
+pub mod needs;
 mod overlay;
+pub mod page_cache;
 mod place;
-mod process;
+pub mod process;
+pub mod program;
 pub mod reaper;
 mod shared_memory;
 mod template;
+mod wanted;
 
 use std::future::Future;
+use std::path::PathBuf;
 use std::pin::Pin;
 
+use self::program::{Pipeline, PipelineEnd};
 use crate::engine::postgres::{Endpoint, Exchange};
 use crate::model::{Backend, EnvironmentSpec};
 
@@ -39,12 +49,21 @@ pub trait Provider: Send + Sync {
     /// Which backend this is.
     fn backend(&self) -> Backend;
 
+    /// Major version of the servers, as far as it is known before one runs.
+    fn major(&self) -> Option<u32>;
+
     /// Makes whatever is made once: template, baked image. Safe to call again; cheap when nothing is missing.
     fn prepare(&self) -> Boxed<'_, Result<(), EnvironmentError>>;
+
+    /// Finds the client programs that dumps and restores need; called before the first trial that has such a step.
+    fn find_programs(&self) -> Boxed<'_, Result<(), EnvironmentError>>;
 
     /// A fresh server that has answered two queries by the same postmaster.
     fn start<'a>(&'a self, launch: &'a Launch) -> Boxed<'a, Result<Instance, EnvironmentError>>;
 }
+
+/// Programs that are made ready; they start when this is first polled, and dropping it ends them.
+pub type Programs<'a> = Boxed<'a, Result<PipelineEnd, EnvironmentError>>;
 
 /// What one trial wants from its server.
 #[derive(Debug, Clone)]
@@ -95,6 +114,10 @@ pub struct Usage {
     pub read_bytes: Option<u64>,
     /// Bytes written to the block layer.
     pub written_bytes: Option<u64>,
+    /// Times its cgroup was held back by a CPU quota.
+    pub throttled_periods: Option<u64>,
+    /// Processes the kernel killed for want of memory.
+    pub memory_kills: Option<u64>,
 }
 
 /// The provider's side of a running server.
@@ -104,6 +127,15 @@ pub trait Running: Send + Sync {
 
     /// Why the server is in trouble, if the provider can tell: OOM kill, exit code, last log lines.
     fn diagnose(&self) -> Boxed<'_, Option<String>>;
+
+    /// Makes client programs ready, which connect as the owner of the trial's database.
+    fn programs(&self, pipeline: Pipeline) -> Boxed<'_, Result<Programs<'_>, EnvironmentError>>;
+    /// Its data directory as this process reaches it while the server runs; `None` where it does not.
+    fn data_directory(&self) -> Option<PathBuf>;
+
+    /// Stops the server cleanly, which writes out everything it holds, and starts it again on the same data.
+    /// Returns where it is reached now, when it answers.
+    fn restart(&self) -> Boxed<'_, Result<Endpoint, EnvironmentError>>;
 
     /// Stops the server (immediately, nothing is kept) and removes everything it left.
     fn stop(self: Box<Self>) -> Boxed<'static, Result<(), EnvironmentError>>;
@@ -125,6 +157,14 @@ pub enum EnvironmentError {
     NotReady {
         /// Why, with the last lines of its log.
         reason: String,
+    },
+    /// A client program ended badly.
+    #[error("{what}{}{words}", if words.is_empty() { " without a word" } else { ":\n" })]
+    Program {
+        /// Which, and how.
+        what: String,
+        /// Last lines of its standard error.
+        words: String,
     },
     /// A file or process operation failed.
     #[error("{what}: {source}")]

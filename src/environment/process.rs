@@ -122,10 +122,7 @@ pub(crate) fn end(pid: u32, expected_start: u64, patience: Duration) -> bool {
         .filter_map(|member| Some((member, started(member)?)))
         .collect();
     let alive = || family.iter().filter(|(member, start)| started(*member) == Some(*start));
-    // The uppermost is the server, or `unshare` with the server below it: that ends when its child does.
-    if let Some((server, _)) = family.iter().find(|(member, _)| !is_unshare(*member)) {
-        signal(*server, Signal::SIGQUIT);
-    }
+    signal(server_below(pid), Signal::SIGQUIT);
     if wait_until(patience, || alive().next().is_none()) {
         return true;
     }
@@ -133,6 +130,49 @@ pub(crate) fn end(pid: u32, expected_start: u64, patience: Duration) -> bool {
         signal(*member, Signal::SIGKILL);
     }
     wait_until(Duration::from_secs(2), || alive().next().is_none())
+}
+
+/// Variable that marks a client program and whatever it starts.
+pub const MARK: &str = "LOADLAB_COMMAND";
+
+/// Kills all processes that carry a mark in their environment, also those that came loose from their parent and
+/// process group. Returns how many there were, and whether all are gone (within two seconds).
+/// Elsewhere than on Linux environments cannot be read, and none is found.
+pub fn end_marked(mark: &str) -> (usize, bool) {
+    let begin = Instant::now();
+    let mut ended: std::collections::BTreeSet<u32> = std::collections::BTreeSet::new();
+    // Again until none is left: one that is being started while it is looked for is found the next time.
+    loop {
+        let found = marked(mark);
+        found.iter().for_each(|pid| signal(*pid, Signal::SIGKILL));
+        ended.extend(&found);
+        if found.is_empty() || begin.elapsed() > Duration::from_secs(2) {
+            return (ended.len(), found.is_empty());
+        }
+        std::thread::sleep(Duration::from_millis(2));
+    }
+}
+
+/// Processes with the mark that are no zombies.
+fn marked(mark: &str) -> Vec<u32> {
+    let wanted = format!("{MARK}={mark}");
+    let entries = fs::read_dir("/proc").into_iter().flatten().flatten();
+    let pids = entries.filter_map(|entry| entry.file_name().to_str()?.parse::<u32>().ok());
+    pids.filter(|pid| {
+        let carries = fs::read(format!("/proc/{pid}/environ"))
+            .is_ok_and(|text| text.split(|byte| *byte == 0).any(|variable| variable == wanted.as_bytes()));
+        carries && *pid != std::process::id()
+    })
+    .collect()
+}
+
+/// The server that was started as a process: itself, or below `unshare`, which ends when its child does.
+pub(crate) fn server_below(pid: u32) -> u32 {
+    let family = || std::iter::once(pid).chain(descendants(pid));
+    if !is_unshare(pid) {
+        return pid;
+    }
+    family().find(|member| !is_unshare(*member)).unwrap_or(pid)
 }
 
 fn is_unshare(pid: u32) -> bool {

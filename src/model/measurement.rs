@@ -6,7 +6,7 @@
 use jiff::Timestamp;
 use serde::{Deserialize, Serialize};
 
-use super::{Backend, PlannedTrial, Scalar};
+use super::{Backend, Outside, PlannedTrial, ReadState, Sample, Scalar, Scanned, Unit};
 
 /// Everything one trial left behind, failed or not.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
@@ -55,6 +55,8 @@ pub enum Outcome {
     EnvironmentFault,
     /// Ended by the user.
     Cancelled,
+    /// Left out: this machine does not have what the experiment says it needs.
+    NotRun,
 }
 
 impl Outcome {
@@ -67,6 +69,7 @@ impl Outcome {
             Self::TimedOut => "timed_out",
             Self::EnvironmentFault => "environment_fault",
             Self::Cancelled => "cancelled",
+            Self::NotRun => "not_run",
         }
     }
 }
@@ -87,6 +90,22 @@ pub enum Guard {
     RowsWrong,
     /// The content checksum is not the generator's.
     ChecksumWrong,
+    /// A thread of the client was busy all the time, or the server waited for the client: the number is the client's.
+    ClientBound,
+    /// The server's cgroup was held back by its CPU quota.
+    Throttled,
+    /// The kernel killed a process of the server for want of memory.
+    OutOfMemoryKill,
+    /// The machine swapped.
+    Swapped,
+    /// A hypervisor gave the machine's CPU time to others.
+    CpuStolen,
+    /// Wall clock and monotonic clock moved apart.
+    ClockDisagrees,
+    /// A read was to begin without anything in the caches, but did not, or it cannot be known.
+    CacheNotCold,
+    /// A read was to begin with everything in a cache, but did not.
+    CacheNotWarm,
 }
 
 impl Guard {
@@ -100,6 +119,14 @@ impl Guard {
             Self::CheckpointInWindow => "checkpoint_in_window",
             Self::RowsWrong => "rows_wrong",
             Self::ChecksumWrong => "checksum_wrong",
+            Self::ClientBound => "client_bound",
+            Self::Throttled => "throttled",
+            Self::OutOfMemoryKill => "out_of_memory_kill",
+            Self::Swapped => "swapped",
+            Self::CpuStolen => "cpu_stolen",
+            Self::ClockDisagrees => "clock_disagrees",
+            Self::CacheNotCold => "cache_not_cold",
+            Self::CacheNotWarm => "cache_not_warm",
         }
     }
 }
@@ -128,6 +155,26 @@ pub struct ServerFacts {
     pub client_cpuset: Option<String>,
     /// False when `fsync`, `full_page_writes` or `synchronous_commit` is off, or the storage is memory.
     pub durable: bool,
+    /// What was fixed when the server was compiled and its cluster made, as the server itself says it.
+    #[serde(default)]
+    pub cluster: Option<ClusterFacts>,
+}
+
+/// Properties of a cluster that no setting can change.
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct ClusterFacts {
+    /// Bytes of a block.
+    pub block_size: u32,
+    /// Bytes of a WAL segment.
+    pub wal_segment_size: u64,
+    /// Whether pages carry checksums.
+    pub data_checksums: bool,
+    /// Encoding of the trial's database.
+    pub encoding: String,
+    /// `libc`, `icu` or `builtin`, of the trial's database.
+    pub locale_provider: String,
+    /// The locale that text is compared by: the provider's.
+    pub locale: String,
 }
 
 /// One server setting of a trial.
@@ -154,7 +201,7 @@ pub struct Measurement {
     pub step_index: u32,
     /// Name of the step.
     pub step: String,
-    /// `create`, `index`, `sql`, `load`, `read`.
+    /// `create`, `index`, `sql`, `load`, `read`, `command`.
     pub kind: String,
     /// `insert`, `copy`, `select`, `copy_out`; empty for other kinds.
     pub method: String,
@@ -182,9 +229,12 @@ pub struct Measurement {
     pub checksum_expected: Option<String>,
     /// Content checksum of the table or of the decoded values (hex).
     pub checksum: Option<String>,
+    /// Why the content was not compared with the generator, where it could not be.
+    #[serde(default)]
+    pub content_unverified: Option<String>,
     /// Bytes of row data that went over the connection or lay in the file.
     pub payload_bytes: Option<u64>,
-    /// CPU time of this process, all threads, within `spans.seconds`.
+    /// CPU time of this process, all threads, within `spans.seconds`; of a client program and what it waited for.
     pub client_cpu_seconds: Option<f64>,
     /// Highest resident memory of this process during the step.
     pub client_peak_memory_bytes: Option<u64>,
@@ -194,6 +244,63 @@ pub struct Measurement {
     pub batch_latency: Option<Latency>,
     /// Time per COMMIT, seconds.
     pub commit_latency: Option<Latency>,
+    /// Time per batch from its intended start, seconds; only with a rate.
+    #[serde(default)]
+    pub scheduled_latency: Option<Latency>,
+    /// Rows of a load by duration that were committed outside its window.
+    #[serde(default)]
+    pub outside: Option<Outside>,
+    /// Longest time without an acknowledged row within `spans.seconds`; `None` where batches are too few to know.
+    #[serde(default)]
+    pub longest_gap: Option<f64>,
+    /// Share of `spans.seconds` in which rows came at under a tenth of the median rate; `None` as above.
+    #[serde(default)]
+    pub stalled_share: Option<f64>,
+    /// Numbers found in what a client program printed, in the order of the file.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub captures: Vec<Captured>,
+    /// Where in the run's folder a client program's output is kept, without `.stdout` and `.stderr`.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub output: Option<String>,
+    /// What else happened on the machine.
+    #[serde(default)]
+    pub pressure: Pressure,
+    /// What a read met (reads).
+    #[serde(default)]
+    pub read: Option<ReadState>,
+    /// What a scan by the server did (reads of method `scan`).
+    #[serde(default)]
+    pub scan: Option<Scanned>,
+}
+
+/// A number found in what a client program printed.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct Captured {
+    /// Name; the metric is `<step>.<name>`.
+    pub name: String,
+    /// Unit, as declared.
+    pub unit: Unit,
+    /// As printed; finite.
+    pub value: f64,
+}
+
+/// What else happened on the machine during a step's window.
+#[derive(Debug, Clone, Copy, PartialEq, Default, Serialize, Deserialize)]
+pub struct Pressure {
+    /// Share of the time that the client's busiest thread was on a CPU, 0 to 1.
+    pub busiest_client_thread_share: Option<f64>,
+    /// Share of looks at the server's working sessions that found one waiting for its client, 0 to 1.
+    pub client_wait_share: Option<f64>,
+    /// Share of the machine's CPU time that a hypervisor gave to others, 0 to 1.
+    pub stolen_share: Option<f64>,
+    /// Bytes swapped in and out by the whole machine.
+    pub swapped_bytes: Option<u64>,
+    /// Times the server's cgroup was held back by its CPU quota.
+    pub throttled_periods: Option<u64>,
+    /// Processes of the server that the kernel killed for want of memory.
+    pub memory_kills: Option<u64>,
+    /// How far wall clock and monotonic clock moved apart, seconds.
+    pub clock_disagreement_seconds: Option<f64>,
 }
 
 /// Spans on the monotonic clock, in seconds. Set-up (connect, prepare) lies outside `seconds`.
@@ -262,19 +369,4 @@ pub struct Latency {
     pub p99: f64,
     /// Longest.
     pub max: f64,
-}
-
-/// One point of a time series inside a step.
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
-pub struct Sample {
-    /// Step it belongs to.
-    pub step_index: u32,
-    /// Name of the step.
-    pub step: String,
-    /// Client, from 0.
-    pub client: u32,
-    /// Seconds since the step's clock started.
-    pub elapsed_seconds: f64,
-    /// Rows this client has moved so far.
-    pub rows: u64,
 }

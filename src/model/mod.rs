@@ -6,10 +6,14 @@
 //! the earlier shapes.
 
 mod claim;
+mod computable;
 mod design;
 mod environment;
 mod measurement;
 mod metric;
+mod needs;
+mod read_state;
+mod sample;
 mod scalar;
 mod step;
 mod table;
@@ -19,18 +23,22 @@ mod validity;
 pub use claim::{Claim, ClaimSource, Contrast, Group, Metric, RawUnit, RawValues, Reading, Statement};
 pub use design::{Blocks, Design, Factor, Level, Treatment};
 pub use environment::{
-    Backend, Checksums, ConnectionPath, EnvironmentSpec, FreshMethod, InitOptions, Limits, Storage,
-    VersionRange,
+    Backend, Builder, Checksums, ConnectionPath, DEFAULT_BLOCK_SIZE, EnvironmentSpec, FreshMethod,
+    InitOptions, Limits, LocaleProvider, Storage, VersionRange, block_size_words,
 };
 pub use measurement::{
-    EffectiveSetting, Guard, Latency, Measurement, Outcome, Sample, ServerCounters, ServerFacts, Spans,
-    TrialRecord,
+    Captured, ClusterFacts, EffectiveSetting, Guard, Latency, Measurement, Outcome, Pressure, ServerCounters,
+    ServerFacts, Spans, TrialRecord,
 };
 pub use metric::{METRICS, MetricKind, Nature, metric_kind};
+pub use needs::{Bound, Needs, Relation};
+pub use read_state::{ReadState, Scanned};
+pub use sample::{Outside, Phase, Sample};
 pub use scalar::Scalar;
 pub use step::{
-    Cache, Copy, CopyFormat, CopySource, Decode, Insert, Load, LoadMethod, Read, ReadMethod, SameTransaction,
-    SelectMode, Step, StepKind, TextOrBinary, Until, Verify,
+    By, Cache, Capture, CaptureFrom, Command, Copy, CopyFormat, CopySource, Decode, Dump, DumpFormat,
+    DumpSource, Generate, Insert, Load, LoadMethod, Procedure, Read, ReadMethod, Restore, SameTransaction,
+    SelectMode, State, Step, StepKind, Stream, TextOrBinary, Through, Unit, Unnest, Until, Verify, Window,
 };
 pub use table::{Column, ColumnType, Generator, Persistence, Table, TableCopy, TemplatePart, TextShape};
 pub use trial::{BoundTrial, PlannedTrial};

@@ -23,6 +23,26 @@ pub struct Table {
     pub seed: u64,
 }
 
+impl Table {
+    /// The type of the numbers in a column that holds floats: `float4[]`, `float8[]`, or `bytea` made by `floats_of`.
+    /// `None` for every other column.
+    #[must_use]
+    pub fn numbers_in(&self, column: &str) -> Option<&ColumnType> {
+        let find = |name: &str| self.columns.iter().find(|column| column.name == name);
+        let column = find(column)?;
+        let array = match &column.generator {
+            Generator::FloatsOf(source) if column.kind == ColumnType::Bytea => find(source)?,
+            _ => column,
+        };
+        match &array.kind {
+            ColumnType::Array(element) if matches!(**element, ColumnType::Float4 | ColumnType::Float8) => {
+                Some(element)
+            }
+            _ => None,
+        }
+    }
+}
+
 /// One physical table with its own rendered SQL.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct TableCopy {
@@ -169,6 +189,9 @@ pub enum Generator {
     },
     /// A jsonb/json object with fixed keys.
     Object(Vec<(String, ColumnType, Generator)>),
+    /// The numbers of a float array column of the same table and row, big-endian IEEE 754 one after another, as `bytea`.
+    /// NULL where that column is NULL.
+    FloatsOf(String),
     /// An array of `min..=max` elements.
     Array {
         /// Fewest elements.

@@ -2,7 +2,7 @@
 
 use serde::{Deserialize, Serialize};
 
-use super::{EnvironmentSpec, Step, Table, Treatment};
+use super::{EnvironmentSpec, Needs, Step, Table, Treatment};
 
 /// One trial of the plan: which treatment, in which block, at which place of the order.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
@@ -24,6 +24,9 @@ pub struct PlannedTrial {
 pub struct BoundTrial {
     /// The server.
     pub environment: EnvironmentSpec,
+    /// What the machine must have.
+    #[serde(default)]
+    pub needs: Needs,
     /// Tables, in the order of the file.
     pub tables: Vec<Table>,
     /// Steps, in order.

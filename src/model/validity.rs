@@ -7,10 +7,21 @@ impl Guard {
     /// other settings than asked for, or rows that are wrong, spoils what came before and after as well.
     #[must_use]
     pub fn voids_trial(self) -> bool {
-        match self {
-            Self::SettingNotInForce | Self::ServerRestarted | Self::RowsWrong | Self::ChecksumWrong => true,
-            Self::AutovacuumInWindow | Self::CheckpointInWindow => false,
-        }
+        matches!(
+            self,
+            Self::SettingNotInForce
+                | Self::ServerRestarted
+                | Self::RowsWrong
+                | Self::ChecksumWrong
+                | Self::OutOfMemoryKill
+        )
+    }
+
+    /// Whether the step's numbers may not be averaged. A client-bound number is right, but it is the client's: it may compare
+    /// ways of the client, and says nothing about settings of the server.
+    #[must_use]
+    pub fn voids_step(self) -> bool {
+        self != Self::ClientBound
     }
 }
 
@@ -23,7 +34,7 @@ impl TrialRecord {
             .measurements
             .iter()
             .flat_map(|other| other.guards.iter().filter(|guard| guard.voids_trial()))
-            .chain(&measurement.guards)
+            .chain(measurement.guards.iter().filter(|guard| guard.voids_step()))
             .map(|guard| guard.name())
             .collect();
         let outcome = measurement.outcome.unwrap_or(self.outcome);
@@ -56,7 +67,8 @@ impl Measurement {
     /// `None` when no CHECKPOINT was asked for.
     #[must_use]
     pub fn durable_seconds(&self) -> Option<f64> {
-        Some(self.spans.seconds + self.spans.flush?)
+        // A window ends by the clock: how long its rows took until they were durable is not known.
+        self.outside.is_none().then_some(self.spans.seconds + self.spans.flush?)
     }
 
     #[expect(clippy::cast_precision_loss, reason = "counts and bytes stay far below 2^53")]

@@ -5,8 +5,8 @@
 use super::rates::RATES;
 use super::width::{index_entry_bytes, row_bytes, text_row_bytes};
 use crate::model::{
-    BoundTrial, Column, Copy, CopySource, Insert, Load, LoadMethod, Persistence, Read, SameTransaction,
-    Scalar, StepKind, Table, Until,
+    BoundTrial, Cache, Column, Copy, CopySource, Decode, Dump, Insert, Load, LoadMethod, Persistence, Read,
+    Restore, SameTransaction, Scalar, State, StepKind, Table, Unnest, Until,
 };
 
 /// A fresh cluster, its WAL segments included.
@@ -89,6 +89,29 @@ impl Shape {
             indexes: entries.len() as f64,
         }
     }
+
+    /// With a part of the rows, 0 to 1.
+    fn part(&self, part: f64) -> Self {
+        Self { rows: self.rows * part, heap: self.heap * part, index: self.index * part, ..*self }
+    }
+}
+
+/// Seconds of a load whose rows would take `all` seconds as fast as they can.
+fn clock_seconds(load: &Load, rows: f64, all: f64) -> f64 {
+    match (&load.duration, load.rate) {
+        (Some(window), _) => window.end().as_secs_f64(),
+        (None, Some(rate)) => all.max(rows / rate.max(1) as f64),
+        (None, None) => all,
+    }
+}
+
+/// Part of a table's rows that a load reaches, 0 to 1.
+fn part_loaded(load: &Load, rows: f64, all: f64) -> f64 {
+    let Some(window) = &load.duration else { return 1.0 };
+    let seconds = window.end().as_secs_f64();
+    let paced = load.rate.map_or(f64::INFINITY, |rate| seconds * rate as f64 / rows.max(1.0));
+    let fast = if all > 0.0 { seconds / all } else { 1.0 };
+    fast.min(paced).min(1.0)
 }
 
 /// Bytes per row of each index. The statements are only looked through for words: this is an estimate.
@@ -141,8 +164,34 @@ impl Running<'_> {
                 }
             }
             StepKind::Sql { statements, .. } => self.seconds += statements.len() as f64 * RATES.round_trip,
+            StepKind::Command(_) => self.seconds += RATES.command,
             StepKind::Load(load) => self.load(load),
             StepKind::Read(read) => self.read(read),
+            StepKind::Dump(dump) => self.dump(dump),
+            StepKind::Restore(restore) => self.restore(restore),
+        }
+    }
+
+    fn dump(&mut self, dump: &Dump) {
+        for shape in dump.tables.iter().filter_map(|table| self.shapes.get(*table)) {
+            self.seconds += 2.0 * (shape.rows * RATES.read_row + shape.heap * RATES.byte);
+            self.files += shape.rows * shape.text_row;
+        }
+        if dump.drop {
+            dump.tables.iter().for_each(|table| self.indexed[*table] = false);
+        }
+    }
+
+    fn restore(&mut self, restore: &Restore) {
+        for table in &restore.tables {
+            let Some(shape) = self.shapes.get(*table) else { continue };
+            let entries = if restore.with_indexes { shape.rows * shape.indexes } else { 0.0 };
+            let wal = shape.heap + if restore.with_indexes { shape.index } else { 0.0 };
+            self.seconds += shape.rows * (RATES.copied_row + shape.row * RATES.byte + RATES.verified_row)
+                + entries * RATES.built_entry
+                + wal * RATES.wal_byte;
+            self.wal += wal;
+            self.indexed[*table] = restore.with_indexes;
         }
     }
 
@@ -166,16 +215,29 @@ impl Running<'_> {
         let work = match &load.method {
             LoadMethod::Insert(insert) => insert_seconds(insert, shape, load.clients),
             LoadMethod::Copy(copy) => copy_seconds(copy, shape, load.clients),
+            LoadMethod::Unnest(unnest) => unnest_seconds(unnest, shape, load.clients),
+            LoadMethod::Generate(generate) => {
+                server_seconds(RATES.generated_row, generate.rows_per_commit, shape, load.clients)
+            }
+            LoadMethod::Procedure(procedure) => {
+                server_seconds(RATES.looped_row, procedure.rows_per_commit, shape, load.clients)
+            }
         };
         let written = entries * RATES.index_entry + wal * RATES.wal_byte;
-        self.seconds += (work + written) / parallel(load.clients);
+        let all = (work + written) / parallel(load.clients);
+        self.seconds += clock_seconds(load, shape.rows, all);
+        // What is loaded by duration is a part of the table.
+        let part = part_loaded(load, shape.rows, all);
+        let rows = if part < 1.0 { whole(shape.rows * part) } else { table.rows };
+        let shape = shape.part(part);
         self.seconds += shape.rows * RATES.verified_row + until_seconds(load.until, shape.heap + shape.index);
         if matches!(&load.method, LoadMethod::Copy(copy) if copy.source == CopySource::Server) {
             self.files += shape.rows * shape.text_row;
             self.seconds += shape.rows * shape.text_row * RATES.byte;
         }
-        self.wal += wal;
-        self.rows = self.rows.saturating_add(table.rows);
+        self.shapes[load.table] = shape;
+        self.wal += wal * part;
+        self.rows = self.rows.saturating_add(rows);
     }
 
     /// Whether the rows go through WAL: not for unlogged tables, nor under `wal_level: minimal` for a table
@@ -191,8 +253,16 @@ impl Running<'_> {
     fn read(&mut self, read: &Read) {
         let Some(shape) = self.shapes.get(read.table) else { return };
         let once = shape.rows * RATES.read_row + shape.heap * RATES.byte;
-        let scans = if read.cache == crate::model::Cache::Warm { 2.0 } else { 1.0 };
-        self.seconds += scans * once / parallel(read.clients);
+        let decoded = if read.decode == Decode::None { 0.0 } else { shape.row * RATES.decoded_byte };
+        self.seconds += (once + shape.rows * decoded) / parallel(read.clients);
+        self.seconds += match read.cache {
+            Cache::AsIs => 0.0,
+            Cache::Warm => once,
+            Cache::Cold => RATES.restart,
+        };
+        if read.state == State::Settled {
+            self.seconds += shape.heap * (RATES.vacuum_byte + RATES.checkpoint_byte);
+        }
     }
 }
 
@@ -218,6 +288,17 @@ fn copy_seconds(copy: &Copy, shape: &Shape, clients: u32) -> f64 {
         + commits(shape.rows, copy.rows_per_commit, clients) * RATES.commit
 }
 
+fn unnest_seconds(unnest: &Unnest, shape: &Shape, clients: u32) -> f64 {
+    let batches = shape.rows / unnest.rows_per_batch.max(1) as f64;
+    shape.rows * (RATES.unnested_row + shape.row * RATES.byte)
+        + batches * (RATES.prepared_statement + RATES.round_trip)
+        + commits(shape.rows, unnest.rows_per_commit, clients) * RATES.commit
+}
+
+fn server_seconds(row: f64, rows_per_commit: Option<u64>, shape: &Shape, clients: u32) -> f64 {
+    shape.rows * (row + shape.row * RATES.byte) + commits(shape.rows, rows_per_commit, clients) * RATES.commit
+}
+
 fn until_seconds(until: Until, bytes: f64) -> f64 {
     let checkpoint = bytes * RATES.checkpoint_byte;
     match until {
@@ -230,7 +311,7 @@ fn until_seconds(until: Until, bytes: f64) -> f64 {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::model::{ColumnType, CopyFormat, Generator, Step, TableCopy, Verify};
+    use crate::model::{ColumnType, CopyFormat, Generator, Needs, Step, TableCopy, Verify};
     use crate::plan::width::tests::column;
 
     fn environment() -> crate::model::EnvironmentSpec {
@@ -262,7 +343,15 @@ mod tests {
     }
 
     fn trial(table: Table, method: LoadMethod) -> BoundTrial {
-        let load = Load { table: 0, method, clients: 1, until: Until::Committed, verify: Verify::Now };
+        let load = Load {
+            table: 0,
+            method,
+            clients: 1,
+            until: Until::Committed,
+            verify: Verify::Now,
+            duration: None,
+            rate: None,
+        };
         let step = |name: &str, kind| Step {
             name: name.to_owned(),
             timeout: std::time::Duration::from_mins(1),
@@ -272,7 +361,7 @@ mod tests {
             step("create", StepKind::Create { table: 0, with_indexes: true }),
             step("load", StepKind::Load(load)),
         ];
-        BoundTrial { environment: environment(), tables: vec![table], steps }
+        BoundTrial { environment: environment(), needs: Needs::default(), tables: vec![table], steps }
     }
 
     fn copy() -> LoadMethod {
@@ -321,6 +410,26 @@ mod tests {
         let seconds = |method| estimate(&trial(table(1_000_000, false), method)).seconds;
         assert!(seconds(copy()) < seconds(insert(1000)));
         assert!(seconds(insert(1000)) < seconds(insert(1)));
+    }
+
+    fn timed(rows: u64, seconds: u64, rate: Option<u64>) -> Estimate {
+        let mut trial = trial(table(rows, false), insert(1));
+        let StepKind::Load(load) = &mut trial.steps[1].kind else { panic!("a load") };
+        let span = std::time::Duration::from_secs;
+        load.duration =
+            Some(crate::model::Window { warm_up: span(5), measure: span(seconds), sample_every: span(1) });
+        load.rate = rate;
+        estimate(&trial)
+    }
+
+    #[test]
+    fn a_load_by_duration_takes_its_time_and_as_many_rows_as_that_allows() {
+        let (minute, hour) = (timed(1_000_000_000, 55, None), timed(1_000_000_000, 3595, None));
+        assert!((60.0..70.0).contains(&minute.seconds), "{minute:?}");
+        assert!(minute.rows < hour.rows && hour.rows < 1_000_000_000, "{minute:?} {hour:?}");
+        assert!(minute.bytes_on_disk < hour.bytes_on_disk);
+        assert_eq!(timed(1_000_000_000, 55, Some(100)).rows, 6000);
+        assert_eq!(timed(50, 55, None).rows, 50);
     }
 
     #[test]

@@ -9,6 +9,8 @@ pub(super) struct Rates {
     pub(super) server: f64,
     /// A step without rows: statements and counters around it.
     pub(super) step: f64,
+    /// A client program, of which nothing is known.
+    pub(super) command: f64,
     /// A transaction that reaches the disk.
     pub(super) commit: f64,
     /// Waiting for an answer.
@@ -21,8 +23,18 @@ pub(super) struct Rates {
     pub(super) inserted_row: f64,
     /// A row inserted by COPY.
     pub(super) copied_row: f64,
+    /// A row of arrays taken apart by unnest.
+    pub(super) unnested_row: f64,
+    /// A row made and inserted by the server itself.
+    pub(super) generated_row: f64,
+    /// A row inserted by a loop in the server.
+    pub(super) looped_row: f64,
     /// A row read.
     pub(super) read_row: f64,
+    /// A byte of a row decoded by the client.
+    pub(super) decoded_byte: f64,
+    /// A server stopped, its files let go of, started again.
+    pub(super) restart: f64,
     /// A row generated again and compared.
     pub(super) verified_row: f64,
     /// An entry of an index made with its row.
@@ -45,13 +57,19 @@ pub(super) struct Rates {
 pub(super) const RATES: Rates = Rates {
     server: 0.5,
     step: 0.01,
+    command: 10.0,
     commit: 1e-3,
     round_trip: 60e-6,
     prepared_statement: 8e-6,
     text_statement: 25e-6,
     inserted_row: 2e-6,
     copied_row: 0.4e-6,
+    unnested_row: 1e-6,
+    generated_row: 0.8e-6,
+    looped_row: 4e-6,
     read_row: 0.3e-6,
+    decoded_byte: 4e-9,
+    restart: 1.0,
     verified_row: 0.6e-6,
     index_entry: 1.5e-6,
     built_entry: 0.6e-6,

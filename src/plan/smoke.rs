@@ -1,12 +1,19 @@
 //! Smoke runs: every treatment once and small, to see that an experiment works. They prove nothing about speed.
 
-use crate::model::{BoundTrial, Design, Table};
+use std::time::Duration;
+
+use crate::model::{BoundTrial, Design, Load, Step, StepKind, Table};
 
 /// Rows of a table over all its copies.
 const ROWS: u64 = 1_000;
 /// Rows of a table that another one points to. Its keys must stay what the other's values were made for, so it is cut
 /// only where it would take long.
 const REFERENCED_ROWS: u64 = 100_000;
+
+/// Longest warm-up and window of a load by duration, and widest distance of its samples.
+const WARM_UP: Duration = Duration::from_millis(100);
+const MEASURE: Duration = Duration::from_millis(500);
+const SAMPLE_EVERY: Duration = Duration::from_millis(100);
 
 /// One block, and no rule that would ask for more.
 pub fn smoke_design(design: &mut Design) {
@@ -19,7 +26,47 @@ pub fn smoke_design(design: &mut Design) {
 /// Caps what makes a trial long. Only amounts become smaller; batches, commits, clients and values stay as written, so
 /// what is legal in full is legal here.
 pub fn smoke_trial(trial: &mut BoundTrial) {
+    let by_duration = cap_durations(&mut trial.steps);
+    // What ends by the clock must not run out of rows before.
+    let rows: Vec<(usize, u64)> =
+        by_duration.iter().filter_map(|table| Some((*table, trial.tables.get(*table)?.rows))).collect();
     cap_rows(&mut trial.tables);
+    for (table, rows) in rows {
+        trial.tables[table].rows = rows;
+    }
+    cap_paced(trial);
+}
+
+/// Loads by duration become short. Returns their tables.
+fn cap_durations(steps: &mut [Step]) -> Vec<usize> {
+    let mut tables = Vec::new();
+    for step in steps {
+        let StepKind::Load(load) = &mut step.kind else { continue };
+        if let Some(window) = &mut load.duration {
+            window.warm_up = window.warm_up.min(WARM_UP);
+            // At a rate, the first batch of a client must be due.
+            let first = load.rate.zip(load.method.rows_per_batch());
+            let first = first.map_or(0, |(rate, rows)| rows.saturating_mul(1000).div_ceil(rate.max(1)));
+            window.measure = window.measure.min(MEASURE.max(Duration::from_millis(first)));
+            window.sample_every = window.sample_every.min(SAMPLE_EVERY);
+            tables.push(load.table);
+        }
+    }
+    tables
+}
+
+/// A load at a rate that ends with the last row has no more rows than are due in the time of a short window.
+fn cap_paced(trial: &mut BoundTrial) {
+    for step in &trial.steps {
+        let StepKind::Load(Load { table, duration: None, rate: Some(rate), .. }) = step.kind else {
+            continue;
+        };
+        if let Some(table) = trial.tables.get_mut(table) {
+            let due = u128::from(rate) * MEASURE.as_millis() / 1000;
+            let most = u64::try_from(due).unwrap_or(u64::MAX).max(table.copies.len() as u64);
+            table.rows = table.rows.min(most);
+        }
+    }
 }
 
 fn cap_rows(tables: &mut [Table]) {
@@ -88,6 +135,48 @@ mod tests {
         ];
         assert_eq!(capped(tables), [50_000, 1_000, 1_000]);
         assert_eq!(capped(vec![table("Customer", "", 900_000, 1), table("o", child, 1, 1)]), [100_000, 1]);
+    }
+
+    fn timed(rate: Option<u64>, rows_per_commit: u64) -> Step {
+        let span = Duration::from_secs;
+        let copy = crate::model::Copy {
+            format: crate::model::CopyFormat::Text,
+            freeze: false,
+            source: crate::model::CopySource::Client,
+            same_transaction: crate::model::SameTransaction::None,
+            rows_per_commit: Some(rows_per_commit),
+            chunk_bytes: 65_536,
+            header: false,
+        };
+        let load = Load {
+            table: 0,
+            method: crate::model::LoadMethod::Copy(copy),
+            clients: 1,
+            until: crate::model::Until::Committed,
+            verify: crate::model::Verify::Now,
+            duration: Some(crate::model::Window {
+                warm_up: Duration::from_millis(50),
+                measure: span(30),
+                sample_every: span(1),
+            }),
+            rate,
+        };
+        Step { name: "load".to_owned(), timeout: span(60), kind: StepKind::Load(load) }
+    }
+
+    #[test]
+    fn durations_become_short_and_a_batch_at_a_rate_is_still_due() {
+        let short = |rate, rows_per_commit| {
+            let mut steps = vec![timed(rate, rows_per_commit)];
+            assert_eq!(cap_durations(&mut steps), [0]);
+            let StepKind::Load(Load { duration: Some(window), .. }) = &steps[0].kind else {
+                panic!("{steps:?}")
+            };
+            [window.warm_up, window.measure, window.sample_every].map(|span| span.as_millis())
+        };
+        assert_eq!(short(None, 1000), [50, 500, 100]);
+        assert_eq!(short(Some(100), 10), [50, 500, 100]);
+        assert_eq!(short(Some(100), 1000), [50, 10_000, 100]);
     }
 
     #[test]

@@ -14,6 +14,9 @@ const TUPLE_HEADER: f64 = 24.0;
 const ITEM_POINTER: f64 = 4.0;
 /// A value that was moved out of line leaves this much.
 const TOAST_POINTER: f64 = 18.0;
+/// Values up to this size stay in the row, however large it is: `MAXALIGN(TOAST_POINTER_SIZE)` in
+/// `toast_tuple_find_biggest_attribute` (`src/backend/access/table/toast_helper.c`).
+const SMALLEST_MOVED: f64 = 24.0;
 /// Header of an index tuple.
 const INDEX_HEADER: f64 = 8.0;
 /// Share of an index page that is filled when rows arrive in any order.
@@ -40,6 +43,19 @@ pub fn column_width(column: &Column) -> Width {
     width(&column.kind, &column.generator)
 }
 
+/// Widths of a column's values among those of its table: bytes of another column's numbers follow from that.
+fn width_among(column: &Column, columns: &[Column]) -> Width {
+    let Generator::FloatsOf(source) = &column.generator else { return column_width(column) };
+    let source = columns.iter().find(|other| other.name == *source);
+    let Some((ColumnType::Array(element), Generator::Array { min, max, .. })) =
+        source.map(|source| (&source.kind, &source.generator))
+    else {
+        return column_width(column);
+    };
+    let number = if **element == ColumnType::Float4 { 4.0 } else { 8.0 };
+    varlena(f64::midpoint(f64::from(*min), f64::from(*max)) * number, f64::from(*max) * number * 2.0 + 2.0)
+}
+
 /// Average bytes of a row in the heap: header, values with their alignment, padding, line pointer.
 #[must_use]
 pub fn row_bytes(columns: &[Column]) -> f64 {
@@ -50,14 +66,18 @@ pub fn row_bytes(columns: &[Column]) -> f64 {
 /// smallest size exceeds a page cannot be stored.
 #[must_use]
 pub fn smallest_row_bytes(columns: &[Column]) -> f64 {
-    tuple(columns, |width| if width.toastable { width.average.min(TOAST_POINTER) } else { width.average })
+    let smallest = |width: &Width| {
+        let moves = width.toastable && width.average > SMALLEST_MOVED;
+        if moves { TOAST_POINTER } else { width.average }
+    };
+    tuple(columns, smallest)
 }
 
 fn tuple(columns: &[Column], size: impl Fn(&Width) -> f64) -> f64 {
     let nullable = columns.iter().any(|column| column.nulls > 0.0);
     let bitmap = if nullable { aligned(columns.len() as f64 / 8.0, 8.0) } else { 0.0 };
     let data = columns.iter().fold(0.0, |end, column| {
-        let width = column_width(column);
+        let width = width_among(column, columns);
         // NULLs take no space; their share of the padding goes with them.
         let padding = aligned(end, width.align) - end;
         end + (padding + size(&width)) * (1.0 - column.nulls)
@@ -79,7 +99,7 @@ pub fn index_entry_bytes(keys: &[&Column]) -> f64 {
 /// Bytes of the longest row as text, with one separator for each value.
 #[must_use]
 pub fn text_row_bytes(columns: &[Column]) -> f64 {
-    columns.iter().map(|column| column_width(column).most_text + 1.0).sum()
+    columns.iter().map(|column| width_among(column, columns).most_text + 1.0).sum()
 }
 
 fn width(kind: &ColumnType, generator: &Generator) -> Width {
@@ -191,7 +211,8 @@ fn text(generator: &Generator) -> (f64, f64) {
         | Generator::Shuffle { .. }
         | Generator::Uniform { .. }
         | Generator::Zipf { .. }
-        | Generator::Normal { .. } => (8.0, 25.0),
+        | Generator::Normal { .. }
+        | Generator::FloatsOf(_) => (8.0, 25.0),
     }
 }
 

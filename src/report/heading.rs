@@ -2,7 +2,7 @@
 
 use std::collections::BTreeSet;
 
-use crate::model::{Backend, TrialRecord};
+use crate::model::{DEFAULT_BLOCK_SIZE, TrialRecord, block_size_words};
 use crate::store::RunManifest;
 
 /// Stands first above whatever a smoke run gave.
@@ -40,13 +40,13 @@ fn servers(records: &[TrialRecord]) -> BTreeSet<String> {
     let servers = records.iter().filter_map(|record| record.server.as_ref());
     servers
         .map(|server| {
-            let backend = match server.backend {
-                Backend::Container => "container",
-                Backend::Local => "local",
-                Backend::External => "external",
-            };
+            let backend = server.backend.word();
             let version = version(server.version_num);
-            format!("{}: PostgreSQL {version}, {backend} ({})", server.environment, server.identity)
+            let unusual =
+                server.cluster.as_ref().map(|c| c.block_size).filter(|size| *size != DEFAULT_BLOCK_SIZE);
+            let blocks =
+                unusual.map(|size| format!(", blocks of {}", block_size_words(size))).unwrap_or_default();
+            format!("{}: PostgreSQL {version}{blocks}, {backend} ({})", server.environment, server.identity)
         })
         .collect()
 }

@@ -2,7 +2,7 @@
 
 use super::notes::notes;
 use super::numbers::{bytes, number, percent, seconds, times};
-use crate::compare::{Cell, Contrast, Metric, Reading, StepSummary, Summary, answers};
+use crate::compare::{CaptureName, Cell, Contrast, Metric, Reading, StepSummary, Summary, answers};
 
 /// Tables and notes, in order.
 #[derive(Debug)]
@@ -21,7 +21,7 @@ pub(super) struct Section {
     pub(super) words: Vec<bool>,
 }
 
-/// Lays a summary out. `all` includes create and sql steps, which seldom answer the question.
+/// Lays a summary out. `all` includes `create` and `dump` steps, which seldom answer the question.
 pub(super) fn layout(summary: &Summary, all: bool) -> Layout {
     let mut steps: Vec<&StepSummary> =
         summary.steps.iter().filter(|step| all || answers(&step.kind)).collect();
@@ -42,7 +42,7 @@ pub(super) fn layout(summary: &Summary, all: bool) -> Layout {
 
 fn value(metric: Metric, value: f64) -> String {
     match metric {
-        Metric::RowsPerSecond => number(value),
+        Metric::RowsPerSecond | Metric::CapturedRate | Metric::CapturedTime => number(value),
         Metric::Seconds => seconds(value),
     }
 }
@@ -51,16 +51,21 @@ fn treatments(summary: &Summary, step: &StepSummary) -> Section {
     let wal = step.cells.iter().any(|cell| cell.wal_bytes.is_some());
     let durable = step.cells.iter().any(|cell| cell.durable_seconds.is_some());
     let invalid = step.cells.iter().any(|cell| cell.invalid > 0);
-    let measure = match step.metric {
-        Metric::RowsPerSecond => "rows/s",
-        Metric::Seconds => "time",
+    // A captured headline stands among the captures' own columns.
+    let first = usize::from(matches!(step.metric, Metric::CapturedRate | Metric::CapturedTime));
+    let measure = match (step.metric, step.captures.first()) {
+        (Metric::RowsPerSecond, _) => "rows/s".to_owned(),
+        (Metric::CapturedRate | Metric::CapturedTime, Some(capture)) => capture_head(capture),
+        _ => "time".to_owned(),
     };
+    let others: Vec<String> = step.captures.iter().skip(first).map(capture_head).collect();
     let mut header: Vec<&str> = summary.factors.iter().map(String::as_str).collect();
     if header.is_empty() {
         header.push("treatment");
     }
     let mut words = vec![true; header.len()];
-    header.extend([measure, "spread", "n"]);
+    header.extend([&measure, "spread", "n"]);
+    header.extend(others.iter().map(String::as_str));
     header.extend(wal.then_some("WAL"));
     header.extend(durable.then_some("to durable"));
     words.resize(header.len(), false);
@@ -73,6 +78,7 @@ fn treatments(summary: &Summary, step: &StepSummary) -> Section {
         row.push(cell.median.map_or_else(none, |median| value(step.metric, median)));
         row.push(cell.spread.map_or_else(none, percent));
         row.push(cell.valid.to_string());
+        row.extend(cell.captures.iter().skip(first).map(|value| value.map_or_else(none, number)));
         row.extend(wal.then(|| cell.wal_bytes.map_or_else(none, bytes)));
         row.extend(durable.then(|| cell.durable_seconds.map_or_else(none, seconds)));
         row.extend(invalid.then(|| reasons(cell)));
@@ -84,6 +90,11 @@ fn treatments(summary: &Summary, step: &StepSummary) -> Section {
         header: header.into_iter().map(str::to_owned).collect(),
         words,
     }
+}
+
+/// `tps (1/s)`
+fn capture_head(capture: &CaptureName) -> String {
+    format!("{} ({})", capture.name, capture.unit.symbol())
 }
 
 fn title(step: &StepSummary) -> String {

@@ -15,7 +15,7 @@ mod versus;
 pub use claims::{claims_markdown, claims_table, verdict_counts};
 pub use heading::heading;
 pub use markdown::markdown;
-pub use progress::{FinishedTrial, PlanSize, Progress};
+pub use progress::{FinishedTrial, PlanSize, Progress, WorkingStep};
 pub use terminal::table;
 pub use versus::versus_table;
 

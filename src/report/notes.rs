@@ -1,15 +1,19 @@
 //! The small print: what the numbers are, and what they must not be taken for.
 
-use crate::compare::{MIN_BLOCKS, Metric, StepSummary, Summary};
+use super::numbers::{percent, seconds};
+use crate::compare::{MIN_BLOCKS, Metric, StepSummary, Summary, TrialErrors};
 use crate::store::redact;
 
 /// Kinds of errors told below a table.
 const ERRORS_SHOWN: usize = 3;
+/// Stalls told below a table.
+const STALLS_SHOWN: usize = 3;
 
 /// Sentences below the tables.
 pub(super) fn notes(summary: &Summary, steps: &[&StepSummary], left_out: &[&str]) -> Vec<String> {
     let mut notes = vec![counts(summary)];
-    notes.extend(errors(summary));
+    notes.extend(kinds(&summary.left_out));
+    notes.extend(kinds(&summary.errors));
     if steps.is_empty() {
         notes.push("No step was measured.".to_owned());
         return notes;
@@ -29,6 +33,7 @@ pub(super) fn notes(summary: &Summary, steps: &[&StepSummary], left_out: &[&str]
     }
     notes.extend(missing_pairs(steps));
     notes.extend(invalid(steps));
+    notes.extend(stalls(steps));
     notes.extend(not_durable(steps));
     if !left_out.is_empty() {
         notes.push(format!("Not shown, but in measurements.parquet: {}.", left_out.join(", ")));
@@ -42,14 +47,16 @@ fn counts(summary: &Summary) -> String {
     }
     let not_ok =
         summary.not_ok.iter().map(|(outcome, count)| format!("{count} {outcome}")).collect::<Vec<_>>();
-    let not_ok =
-        if not_ok.is_empty() { "all ok".to_owned() } else { format!("not ok: {}", not_ok.join(", ")) };
-    format!("{} in {}; {not_ok}.", plural(summary.trials, "trial"), plural(summary.blocks, "block"))
+    let good = if summary.not_run > 0 { "the others ok" } else { "all ok" };
+    let not_ok = if not_ok.is_empty() { good.to_owned() } else { format!("not ok: {}", not_ok.join(", ")) };
+    let left_out =
+        if summary.not_run > 0 { format!("{} not run here, ", summary.not_run) } else { String::new() };
+    format!("{} in {}; {left_out}{not_ok}.", plural(summary.trials, "trial"), plural(summary.blocks, "block"))
 }
 
 /// The commonest kinds of errors in words.
-fn errors(summary: &Summary) -> Vec<String> {
-    let mut kinds: Vec<_> = summary.errors.iter().collect();
+fn kinds(errors: &[TrialErrors]) -> Vec<String> {
+    let mut kinds: Vec<_> = errors.iter().collect();
     kinds.sort_by_key(|kind| std::cmp::Reverse(kind.trials));
     let shown = kinds.iter().take(ERRORS_SHOWN).map(|kind| {
         let trials = plural(kind.trials, "trial");
@@ -58,7 +65,7 @@ fn errors(summary: &Summary) -> Vec<String> {
     let mut notes: Vec<String> = shown.collect();
     if kinds.len() > ERRORS_SHOWN {
         notes.push(format!(
-            "{} more kinds of errors: see trial_error in measurements.parquet.",
+            "{} more reasons: see trial_error in measurements.parquet.",
             kinds.len() - ERRORS_SHOWN
         ));
     }
@@ -77,7 +84,13 @@ fn end_points(steps: &[&StepSummary]) -> Option<String> {
     if has("read") {
         points.push("a read's clock stops at its last row");
     }
-    if steps.iter().any(|step| step.metric == Metric::Seconds) {
+    if steps.iter().any(|step| !step.captures.is_empty()) {
+        points.push("a program's numbers are its own, as it printed them");
+    }
+    if steps.iter().any(|step| step.metric == Metric::Seconds && step.kind == "command") {
+        points.push("a program's time runs from its start to its end, connecting included");
+    }
+    if steps.iter().any(|step| step.metric == Metric::Seconds && step.kind != "command") {
         points.push("times are those of all statements of the step");
     }
     let (first, rest) = points.split_first()?;
@@ -131,6 +144,32 @@ fn invalid(steps: &[&StepSummary]) -> Option<String> {
     (any > 0).then(|| {
         "Trials that failed or tripped a guard are counted with their reasons and never averaged.".to_owned()
     })
+}
+
+/// The stalls that are worth a word, the longest first.
+fn stalls(steps: &[&StepSummary]) -> Option<String> {
+    let of_step = |step: &&StepSummary| {
+        let name = step.step.clone();
+        let stalled = step.cells.iter().filter_map(|cell| Some((cell.treatment.clone(), cell.stall?)));
+        stalled.map(|(treatment, stall)| (name.clone(), treatment, stall)).collect::<Vec<_>>()
+    };
+    let mut all: Vec<_> = steps.iter().flat_map(of_step).collect();
+    all.sort_by(|a, b| b.2.longest_gap.total_cmp(&a.2.longest_gap));
+    let words = all.iter().take(STALLS_SHOWN).map(|(step, treatment, stall)| {
+        let gap = seconds(stall.longest_gap);
+        let share = stall.stalled_share.filter(|share| *share > 0.0);
+        let share =
+            share.map_or_else(String::new, |share| format!(", {} of the time stalled", percent(share)));
+        let what = if treatment.is_empty() { step.clone() } else { format!("{step} {treatment}") };
+        format!("{what}: nothing acknowledged for up to {gap}{share}")
+    });
+    let words = words.collect::<Vec<_>>().join("; ");
+    let more = if all.len() > STALLS_SHOWN {
+        format!("; {} more in longest_gap_seconds of measurements.parquet", all.len() - STALLS_SHOWN)
+    } else {
+        String::new()
+    };
+    (!all.is_empty()).then(|| format!("STALLS: {words}{more}. Stalled is under a tenth of the median rate."))
 }
 
 fn not_durable(steps: &[&StepSummary]) -> Option<String> {

@@ -1,6 +1,6 @@
 //! Numbers as people read them.
 
-/// `12,345`, `123`, `1.23`: three significant digits below 1,000, whole numbers above.
+/// `12,345`, `123`, `1.23`, `1.23e-4`: three significant digits below 1,000, whole numbers above.
 pub(super) fn number(value: f64) -> String {
     let size = value.abs();
     if size >= 99.95 || size == 0.0 {
@@ -9,8 +9,10 @@ pub(super) fn number(value: f64) -> String {
         format!("{value:.1}")
     } else if size >= 0.995 {
         format!("{value:.2}")
-    } else {
+    } else if size >= 0.0995 {
         format!("{value:.3}")
+    } else {
+        format!("{value:.2e}")
     }
 }
 

@@ -1,7 +1,7 @@
 //! Progress of a run: a line on a terminal, plain lines elsewhere.
 //!
 //! Drawing costs CPU that belongs to the trial, so nothing is drawn while one is open: there is no ticker, and notes wait until
-//! the trial ends.
+//! the trial ends. A load by duration is the exception: it may take minutes, and draws one short line a second on a terminal.
 
 use std::collections::HashMap;
 use std::io::{IsTerminal, Write};
@@ -35,6 +35,41 @@ pub struct FinishedTrial<'a> {
     pub headline: &'a str,
     /// How long the whole trial took.
     pub seconds: f64,
+}
+
+/// A load by duration that is at work.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub struct WorkingStep<'a> {
+    /// Name of the step.
+    pub step: &'a str,
+    /// Since its clock started.
+    pub seconds: f64,
+    /// Length of its warm-up.
+    pub warm_up: f64,
+    /// Warm-up and window.
+    pub whole: f64,
+    /// Rows committed so far.
+    pub rows: u64,
+    /// Rows committed in the last second.
+    pub rows_per_second: f64,
+}
+
+impl WorkingStep<'_> {
+    fn words(&self) -> String {
+        let phase = match self.seconds {
+            early if early < self.warm_up => "warm-up, ",
+            late if late >= self.whole => "last commits, ",
+            _ => "",
+        };
+        format!(
+            "{}: {phase}{:.0} of {:.0} s, {} rows, {} rows/s",
+            self.step,
+            self.seconds,
+            self.whole,
+            super::count(self.rows),
+            super::numbers::number(self.rows_per_second)
+        )
+    }
 }
 
 /// Shows how far a run is.
@@ -86,6 +121,14 @@ impl Progress {
             bar.force_draw();
         }
         self.open = true;
+    }
+
+    /// A load by duration is at work. Drawn on a terminal only: lines in a log would be too many.
+    pub fn working(&mut self, step: &WorkingStep<'_>) {
+        if let Output::Bar(bar) = &self.out {
+            bar.set_message(step.words());
+            bar.force_draw();
+        }
     }
 
     /// The trial ended.
@@ -243,6 +286,21 @@ mod tests {
         waits
         [2/4] b: timed_out (1 min 10 s), about 1 min 13 s left
         ");
+    }
+
+    #[test]
+    fn a_load_by_duration_says_how_far_it_is() {
+        let step = |seconds| WorkingStep {
+            step: "insert",
+            seconds,
+            warm_up: 5.0,
+            whole: 35.0,
+            rows: 12_345,
+            rows_per_second: 2_400.0,
+        };
+        assert_eq!(step(2.0).words(), "insert: warm-up, 2 of 35 s, 12,345 rows, 2,400 rows/s");
+        assert_eq!(step(12.1).words(), "insert: 12 of 35 s, 12,345 rows, 2,400 rows/s");
+        assert!(step(35.2).words().contains("last commits"));
     }
 
     #[test]

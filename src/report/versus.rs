@@ -25,6 +25,7 @@ fn row(line: &Line) -> Vec<String> {
         (None, _) => none(),
         (Some(value), Metric::RowsPerSecond) => format!("{}/s", number(value)),
         (Some(value), Metric::Seconds) => seconds(value),
+        (Some(value), Metric::CapturedRate | Metric::CapturedTime) => number(value),
     };
     let interval =
         line.together.map_or_else(none, |(low, high)| format!("{} to {}", times(low), times(high)));

@@ -9,6 +9,12 @@ pub(super) fn cpu_seconds() -> Option<f64> {
     Some(seconds(usage.user_time()) + seconds(usage.system_time()))
 }
 
+/// User and system time of all ended processes that this one started, and of what those waited for, in seconds.
+pub(super) fn children_cpu_seconds() -> Option<f64> {
+    let usage = getrusage(UsageWho::RUSAGE_CHILDREN).ok()?;
+    Some(seconds(usage.user_time()) + seconds(usage.system_time()))
+}
+
 #[expect(clippy::cast_precision_loss, reason = "seconds of CPU time are far below 2^52")]
 fn seconds(time: TimeVal) -> f64 {
     time.tv_sec() as f64 + time.tv_usec() as f64 / 1e6

@@ -2,20 +2,28 @@
 //! and knows neither Parquet nor terminals.
 
 mod client;
+mod command;
+mod expectations;
+mod guards;
+mod machine;
+mod pulse;
 mod sampler;
 mod stage;
 mod step;
 mod trial;
+mod waits;
 
-use std::collections::HashMap;
+use std::path::PathBuf;
 use std::sync::Arc;
 
 use tokio::sync::watch;
 
-use crate::data::{Content, DataError, TableGenerator};
-use crate::engine::postgres::encode::{content_of, expected_content};
+use expectations::Expectations;
+pub use pulse::Pulse;
+
 use crate::environment::Provider;
-use crate::model::{BoundTrial, Outcome, PlannedTrial, Scalar, Table, TrialRecord};
+use crate::environment::ledger::Ledger;
+use crate::model::{BoundTrial, Outcome, PlannedTrial, Scalar, TrialRecord};
 
 /// What happened. A finished trial must be stored before the closure returns.
 pub enum Event<'a> {
@@ -28,6 +36,15 @@ pub enum Event<'a> {
         /// Label of its treatment.
         label: &'a str,
     },
+    /// A load by duration of the trial is at work; told once a second.
+    Working(&'a Pulse),
+    /// What a client program of the trial printed; comes before the trial's end.
+    Output {
+        /// Where it belongs in the run's folder: `Measurement::output` with `.stdout` or `.stderr`.
+        name: &'a str,
+        /// The text, without the trial's password.
+        text: &'a str,
+    },
     /// A trial ended, well or not; its server is gone.
     Finished(&'a TrialRecord),
 }
@@ -36,12 +53,18 @@ pub enum Event<'a> {
 pub struct Prepared {
     /// Everything the trial does.
     pub bound: Arc<BoundTrial>,
-    /// Where its server comes from.
-    pub provider: Arc<dyn Provider>,
+    /// Where its server comes from; or why the trial is not run on this machine.
+    pub provider: Result<Arc<dyn Provider>, String>,
     /// Label of the treatment.
     pub label: String,
     /// Factor names with the level's value.
     pub factors: Vec<(String, Scalar)>,
+    /// Name of the experiment.
+    pub experiment: String,
+    /// Folder of the experiment file, where client programs work.
+    pub folder: PathBuf,
+    /// Where client programs are written down.
+    pub ledger: Arc<Ledger>,
 }
 
 /// How a run ended.
@@ -51,6 +74,8 @@ pub struct Tally {
     pub ok: u64,
     /// Trials that failed, timed out or lost their server.
     pub failed: u64,
+    /// Trials that were left out because this machine lacks what they need.
+    pub not_run: u64,
     /// Whether the user ended the run before all trials were done.
     pub cancelled: bool,
 }
@@ -78,50 +103,33 @@ pub async fn run<E>(
         }
         let prepared = prepare(&trial).await?;
         emit(Event::Started { trial: &trial, attempt, label: &prepared.label })?;
-        let request = trial::TrialRequest { run_id, trial: &trial, attempt, prepared: &prepared };
-        let record = trial::run_trial(request, &mut expectations, cancel.clone()).await;
+        expectations.begin_trial();
+        let (pulse, mut felt) = watch::channel(Pulse::default());
+        let request = trial::TrialRequest { run_id, trial: &trial, attempt, prepared: &prepared, pulse };
+        let mut outputs = Vec::new();
+        let record = {
+            let work = trial::run_trial(request, &mut expectations, &mut outputs, cancel.clone());
+            let mut work = std::pin::pin!(work);
+            loop {
+                tokio::select! {
+                    record = &mut work => break record,
+                    Ok(()) = felt.changed() => {
+                        let pulse = felt.borrow_and_update().clone();
+                        emit(Event::Working(&pulse))?;
+                    }
+                }
+            }
+        };
+        for (name, text) in outputs {
+            emit(Event::Output { name: &name, text: &text })?;
+        }
         emit(Event::Finished(&record))?;
         match record.outcome {
             Outcome::Ok => tally.ok += 1,
             Outcome::Cancelled => tally.cancelled = true,
+            Outcome::NotRun => tally.not_run += 1,
             Outcome::Failed | Outcome::TimedOut | Outcome::EnvironmentFault => tally.failed += 1,
         }
     }
     Ok(tally)
-}
-
-/// What the generator says tables hold, computed once per distinct table of a run.
-#[derive(Default)]
-struct Expectations(HashMap<String, Vec<Content>>);
-
-impl Expectations {
-    /// Content of each copy of a table.
-    fn of(&mut self, table: &Table) -> Result<Vec<Content>, DataError> {
-        self.get(table, "all", || (0..table.copies.len()).map(|copy| expected_content(table, copy)).collect())
-    }
-
-    /// Content of some columns of all rows, in the order they are read.
-    fn of_columns(&mut self, table: &Table, columns: &[String]) -> Result<Content, DataError> {
-        let contents = self.get(table, &format!("{columns:?}"), || {
-            let generator = Arc::new(TableGenerator::select(table, columns)?);
-            Ok(vec![content_of(&generator, 0..table.rows)])
-        })?;
-        Ok(contents[0])
-    }
-
-    fn get(
-        &mut self,
-        table: &Table,
-        what: &str,
-        make: impl FnOnce() -> Result<Vec<Content>, DataError>,
-    ) -> Result<Vec<Content>, DataError> {
-        let copies = table.copies.len();
-        let key = format!("{:?} {} {} {copies} {what}", table.columns, table.rows, table.seed);
-        if let Some(contents) = self.0.get(&key) {
-            return Ok(contents.clone());
-        }
-        let contents = make()?;
-        self.0.insert(key, contents.clone());
-        Ok(contents)
-    }
 }

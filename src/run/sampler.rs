@@ -5,8 +5,9 @@ use std::time::{Duration, Instant};
 
 use tokio::task::JoinHandle;
 
+use crate::engine::postgres::timeline::{Point, Timeline};
 use crate::engine::postgres::work::Progress;
-use crate::model::Sample;
+use crate::model::{Phase, Sample};
 
 /// First interval; doubled, and every second point dropped, whenever a step has more than [`MOST`] points.
 const INTERVAL: Duration = Duration::from_millis(250);
@@ -44,10 +45,29 @@ impl Sampler {
                 client: u32::try_from(client).unwrap_or(u32::MAX),
                 elapsed_seconds,
                 rows,
+                phase: Phase::Measure,
             })
         };
         points.into_iter().flat_map(by_client).collect()
     }
+}
+
+/// The samples of a load by duration: all that its interval asks for, none is thinned out.
+pub(super) fn timed(timeline: &Timeline, step_index: u32, step: &str) -> Vec<Sample> {
+    let by_client = |point: &Point| {
+        let (elapsed_seconds, phase) = (point.elapsed.as_secs_f64(), point.phase);
+        let rows = point.rows.iter().zip(0..);
+        let samples = rows.map(|(rows, client)| Sample {
+            step_index,
+            step: step.to_owned(),
+            client,
+            elapsed_seconds,
+            rows: *rows,
+            phase,
+        });
+        samples.collect::<Vec<_>>()
+    };
+    timeline.points().iter().flat_map(by_client).collect()
 }
 
 impl Drop for Sampler {

@@ -1,25 +1,38 @@
 //! A started server with everything a step needs: the stage on which the steps of a trial play.
 
-use std::sync::Arc;
+use std::collections::HashMap;
+use std::sync::{Arc, Mutex, PoisonError};
 
+use super::guards;
+use super::machine::Machine;
+use super::step::Dumped;
+use super::trial::TrialRequest;
+use super::waits::Waits;
 use crate::engine::postgres::load::WorkError;
-use crate::engine::postgres::settings::ServerReport;
-use crate::engine::postgres::{Role, Session, counters};
-use crate::environment::{Instance, Usage};
-use crate::model::{BoundTrial, Guard, Measurement, ServerCounters, Table};
+use crate::engine::postgres::settings::{self, ServerReport};
+use crate::engine::postgres::{Role, Session, cluster, counters};
+use crate::environment::ledger::PrivatePath;
+use crate::environment::{EnvironmentError, Instance, Usage};
+use crate::model::{Backend, BoundTrial, Guard, Measurement, Pressure, ServerCounters, StepKind, Table};
 
 const INSUFFICIENT_PRIVILEGE: &str = "42501";
 
 /// A server and the connections of the runner itself.
 pub(super) struct Stage<'a> {
-    pub(super) instance: &'a Instance,
+    /// Reached elsewhere after a restart.
+    pub(super) instance: &'a mut Instance,
     pub(super) bound: &'a BoundTrial,
+    pub(super) request: &'a TrialRequest<'a>,
     pub(super) tables: Vec<Arc<Table>>,
     /// Counters, CHECKPOINT, VACUUM.
     pub(super) admin: Session,
     /// Reads tables back.
     pub(super) owner: Session,
     pub(super) report: ServerReport,
+    /// Where client programs may write; made for trials that have some.
+    pub(super) scratch: Option<PrivatePath>,
+    /// Dumps that steps have made, by step.
+    dumps: Mutex<HashMap<String, Dumped>>,
 }
 
 /// Everything read just before a step.
@@ -28,6 +41,7 @@ pub(super) struct Before {
     usage: Usage,
     cpu: Option<f64>,
     peak_is_reset: bool,
+    machine: Machine,
 }
 
 /// Everything that must be read the moment the clock stopped.
@@ -36,17 +50,58 @@ pub(super) struct AtEnd {
     cpu: Option<f64>,
     peak: Option<u64>,
     usage: Usage,
+    machine: Machine,
+}
+
+impl Before {
+    /// What is read exactly (WAL position, CPU, block I/O) counts from here, the edge between warm-up and window. Views
+    /// of the server lag behind their sessions, so their counters stay those of the whole step.
+    pub(super) fn window_opens(&mut self, edge: AtEnd) {
+        self.counters.lsn = edge.lsn;
+        self.cpu = edge.cpu;
+        self.usage = edge.usage;
+        self.machine = edge.machine;
+    }
 }
 
 impl<'a> Stage<'a> {
     /// Connects, reads the settings back.
-    pub(super) async fn open(instance: &'a Instance, bound: &'a BoundTrial) -> Result<Self, WorkError> {
+    pub(super) async fn open(
+        instance: &'a mut Instance,
+        request: &'a TrialRequest<'a>,
+    ) -> Result<Self, WorkError> {
+        let bound: &BoundTrial = &request.prepared.bound;
         let admin = Session::open(&instance.endpoint, Role::Admin).await?;
         let owner = Session::open(&instance.endpoint, Role::Owner).await?;
-        let report =
-            crate::engine::postgres::settings::report(&admin.client, &bound.environment.settings).await?;
+        let requested = cluster::requested(&bound.environment, instance.facts.backend);
+        let report = settings::report(&admin.client, &requested).await?;
+        if instance.facts.backend != Backend::External {
+            counters::allow_checkpoints(&admin.client, report.version_num).await?;
+        }
         let tables = bound.tables.iter().cloned().map(Arc::new).collect();
-        Ok(Self { instance, bound, tables, admin, owner, report })
+        let runs_programs = bound.steps.iter().any(|step| matches!(step.kind, StepKind::Command(_)));
+        let scratch = runs_programs.then(|| request.prepared.ledger.private_folder()).transpose();
+        let scratch = scratch.map_err(|error| WorkError::Program(error.to_string()))?;
+        let dumps = Mutex::default();
+        Ok(Self { scratch, instance, bound, request, tables, admin, owner, report, dumps })
+    }
+
+    /// Stops the server cleanly, starts it again and connects anew. False when a setting that was asked for is not in force any more.
+    ///
+    /// # Errors
+    /// The outer error when the server is lost; the inner one says why this server is not restarted.
+    pub(super) async fn restart(&mut self) -> Result<Result<bool, String>, WorkError> {
+        self.instance.endpoint = match self.instance.running.restart().await {
+            Ok(endpoint) => endpoint,
+            Err(EnvironmentError::Unavailable { reason, .. }) => return Ok(Err(reason)),
+            Err(error) => return Err(WorkError::Restart(error.to_string())),
+        };
+        self.admin = Session::open(&self.instance.endpoint, Role::Admin).await?;
+        self.owner = Session::open(&self.instance.endpoint, Role::Owner).await?;
+        let asked = cluster::requested(&self.bound.environment, self.instance.facts.backend);
+        let report = settings::report(&self.admin.client, &asked).await?;
+        self.report.postmaster_start = report.postmaster_start;
+        Ok(Ok(report.settings.iter().all(|setting| setting.in_force)))
     }
 
     /// Empties the write-behind of earlier steps, so that it is not paid in the next window.
@@ -58,9 +113,64 @@ impl<'a> Stage<'a> {
         }
     }
 
+    /// A CHECKPOINT without which the step would not be what it says.
+    pub(super) async fn needed_checkpoint(&self) -> Result<(), WorkError> {
+        match self.checkpoint().await {
+            Err(error) if error.sqlstate().as_deref() == Some(INSUFFICIENT_PRIVILEGE) => {
+                Err(WorkError::Protocol(
+                    "a CHECKPOINT is needed before this read, and the role may not do one: grant it pg_checkpoint \
+                     (PostgreSQL 15 or newer), or connect as a superuser"
+                        .to_owned(),
+                ))
+            }
+            other => other.map(drop),
+        }
+    }
+
     /// A CHECKPOINT. Returns its span in seconds.
     pub(super) async fn checkpoint(&self) -> Result<f64, WorkError> {
         Ok(counters::checkpoint(&self.admin.client, self.report.version_num).await?.as_secs_f64())
+    }
+
+    /// Begins to look at what the working sessions wait for.
+    pub(super) async fn watch(&self) -> Result<Waits, WorkError> {
+        Ok(Waits::start(Session::open(&self.instance.endpoint, Role::Admin).await?))
+    }
+
+    /// Waits until the server's statistics count CHECKPOINTs of the experiment: they are told after the answer, and would
+    /// otherwise be taken for somebody else's in the next window.
+    pub(super) async fn count_checkpoints(&self, before: &Before, own: u64) -> Result<(), WorkError> {
+        let earlier = before.counters.checkpoints_requested.unwrap_or(0);
+        let wanted = earlier.saturating_add_unsigned(own);
+        Ok(counters::await_checkpoints(&self.admin.client, self.report.version_num, wanted).await?)
+    }
+
+    /// Remembers a dump.
+    pub(super) fn dumped(&self, step: String, dump: Dumped) {
+        self.dumps.lock().unwrap_or_else(PoisonError::into_inner).insert(step, dump);
+    }
+
+    /// The dump that a step has made.
+    pub(super) fn dump(&self, step: &str) -> Option<Dumped> {
+        self.dumps.lock().unwrap_or_else(PoisonError::into_inner).get(step).cloned()
+    }
+
+    /// Writes the sizes of several tables down; those that do not exist count nothing.
+    pub(super) async fn sizes(
+        &self,
+        tables: &[&Arc<Table>],
+        measurement: &mut Measurement,
+    ) -> Result<(), WorkError> {
+        let names: Vec<String> = tables
+            .iter()
+            .flat_map(|table| &table.copies)
+            .map(|copy| crate::engine::postgres::quote_ident(&copy.name))
+            .collect();
+        let (heap, index, toast) = counters::sizes(&self.admin.client, &names).await?;
+        measurement.counters.table_bytes = Some(heap);
+        measurement.counters.index_bytes = Some(index);
+        measurement.counters.toast_bytes = Some(toast);
+        Ok(())
     }
 
     pub(super) async fn before(&self) -> Result<Before, WorkError> {
@@ -69,6 +179,7 @@ impl<'a> Stage<'a> {
             counters,
             usage: self.instance.running.usage().await,
             peak_is_reset: super::client::reset_peak_memory(),
+            machine: Machine::now(),
             cpu: super::client::cpu_seconds(),
         })
     }
@@ -76,12 +187,25 @@ impl<'a> Stage<'a> {
     pub(super) async fn at_end(&self) -> Result<AtEnd, WorkError> {
         let cpu = super::client::cpu_seconds();
         let peak = super::client::peak_memory();
+        let machine = Machine::now();
         Ok(AtEnd {
+            machine,
             lsn: counters::lsn(&self.admin.client).await?,
             cpu,
             peak,
             usage: self.instance.running.usage().await,
         })
+    }
+
+    /// Whether the experiment itself asks for what a guard warns of: then it is part of what is measured.
+    fn is_asked_for(&self, guard: Guard) -> bool {
+        match guard {
+            Guard::Throttled => self.bound.environment.limits.cpus.is_some(),
+            Guard::AutovacuumInWindow => self.report.settings.iter().any(|setting| {
+                setting.name == "autovacuum" && setting.requested.is_some() && setting.effective == "on"
+            }),
+            _ => false,
+        }
     }
 
     /// Fills in what changed over the window, once the sessions that worked are gone.
@@ -109,7 +233,19 @@ impl<'a> Stage<'a> {
             changed.toast_bytes = Some(toast);
         }
         used(&before.usage, &end.usage, &mut changed);
-        guard(&changed, &mut measurement.guards);
+        measurement.pressure = Pressure {
+            client_wait_share: measurement.pressure.client_wait_share,
+            throttled_periods: grown(before.usage.throttled_periods, end.usage.throttled_periods),
+            memory_kills: grown(before.usage.memory_kills, end.usage.memory_kills),
+            ..end.machine.since(&before.machine)
+        };
+        let streams = streams(measurement);
+        let seconds = measurement.spans.seconds;
+        let tripped = guards::of_machine(&measurement.pressure, seconds, streams)
+            .into_iter()
+            .chain(guards::of_server(&changed))
+            .filter(|guard| !self.is_asked_for(*guard));
+        measurement.guards.extend(tripped);
         measurement.counters = changed;
         measurement.client_cpu_seconds = before.cpu.zip(end.cpu).map(|(from, to)| (to - from).max(0.0));
         measurement.client_peak_memory_bytes = end.peak.filter(|_| before.peak_is_reset);
@@ -118,19 +254,18 @@ impl<'a> Stage<'a> {
 }
 
 fn used(before: &Usage, after: &Usage, counters: &mut ServerCounters) {
-    let bytes = |from: Option<u64>, to: Option<u64>| Some(to?.saturating_sub(from?));
     counters.server_cpu_seconds =
         before.cpu_seconds.zip(after.cpu_seconds).map(|(from, to)| (to - from).max(0.0));
-    counters.server_read_bytes = bytes(before.read_bytes, after.read_bytes);
-    counters.server_written_bytes = bytes(before.written_bytes, after.written_bytes);
+    counters.server_read_bytes = grown(before.read_bytes, after.read_bytes);
+    counters.server_written_bytes = grown(before.written_bytes, after.written_bytes);
 }
 
-fn guard(counters: &ServerCounters, guards: &mut Vec<Guard>) {
-    if counters.autovacuum_runs.is_some_and(|runs| runs > 0) {
-        guards.push(Guard::AutovacuumInWindow);
-    }
-    let checkpoints = counters.checkpoints_timed.unwrap_or(0) + counters.checkpoints_requested.unwrap_or(0);
-    if checkpoints > 0 {
-        guards.push(Guard::CheckpointInWindow);
-    }
+fn grown(before: Option<u64>, after: Option<u64>) -> Option<u64> {
+    Some(after?.saturating_sub(before?))
+}
+
+/// Whether rows flow without a question and an answer for each batch: COPY in and out, and results that are read in one go.
+fn streams(measurement: &Measurement) -> bool {
+    let copies = measurement.method == "copy" && measurement.scheduled_latency.is_none();
+    copies || measurement.kind == "read" && measurement.batch_latency.is_none()
 }

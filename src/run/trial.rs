@@ -6,11 +6,11 @@ use jiff::Timestamp;
 use tokio::sync::watch;
 
 use super::stage::Stage;
-use super::step::{Taken, run_step, verify_table};
-use super::{Expectations, Prepared};
+use super::step::{Check, Taken, run_check, run_step};
+use super::{Expectations, Prepared, Pulse};
 use crate::engine::postgres::load::WorkError;
 use crate::engine::postgres::{Role, Session, SessionError};
-use crate::environment::{EnvironmentError, Instance, Launch};
+use crate::environment::{EnvironmentError, Instance, Launch, Provider};
 use crate::model::{Guard, Outcome, PlannedTrial, ServerFacts, Storage, TrialRecord};
 
 /// Longest time for launching or removing a server; providers have shorter deadlines of their own.
@@ -25,31 +25,41 @@ pub(super) struct TrialRequest<'a> {
     pub(super) trial: &'a PlannedTrial,
     pub(super) attempt: u32,
     pub(super) prepared: &'a Prepared,
+    pub(super) pulse: watch::Sender<Pulse>,
 }
 
 /// Runs the trial. Never fails: whatever goes wrong is in the record.
 pub(super) async fn run_trial(
     request: TrialRequest<'_>,
     expectations: &mut Expectations,
+    outputs: &mut Vec<(String, String)>,
     mut cancel: watch::Receiver<bool>,
 ) -> TrialRecord {
     let start = Instant::now();
     let mut record = blank(&request);
+    let provider = match &request.prepared.provider {
+        Ok(provider) => provider.as_ref(),
+        Err(reason) => {
+            record.outcome = Outcome::NotRun;
+            record.error = Some(reason.clone());
+            return record;
+        }
+    };
     let cpus = request.prepared.bound.environment.client_cpuset.as_deref();
     if let Err(error) = super::client::pin(cpus) {
         record.outcome = Outcome::EnvironmentFault;
         record.error = Some(error);
         return record;
     }
-    match launch(&request).await {
+    match launch(&request, provider).await {
         Err(error) => {
             record.outcome = Outcome::EnvironmentFault;
             record.error = Some(error.to_string());
         }
-        Ok(instance) => {
+        Ok(mut instance) => {
             record.server_start_seconds = Some(start.elapsed().as_secs_f64());
             let cancelled = tokio::select! {
-                () = play(&request, &instance, expectations, &mut record) => false,
+                () = play(&request, &mut instance, expectations, outputs, &mut record) => false,
                 () = cancellation(&mut cancel) => true,
             };
             if cancelled {
@@ -82,13 +92,13 @@ fn blank(request: &TrialRequest<'_>) -> TrialRecord {
     }
 }
 
-async fn launch(request: &TrialRequest<'_>) -> Result<Instance, EnvironmentError> {
+async fn launch(request: &TrialRequest<'_>, provider: &dyn Provider) -> Result<Instance, EnvironmentError> {
     let launch = Launch {
         run_id: request.run_id.to_owned(),
         trial: request.trial.number,
         environment: request.prepared.bound.environment.clone(),
     };
-    let started = tokio::time::timeout(PROVIDER_DEADLINE, request.prepared.provider.start(&launch)).await;
+    let started = tokio::time::timeout(PROVIDER_DEADLINE, provider.start(&launch)).await;
     started.unwrap_or_else(|_| {
         Err(EnvironmentError::NotReady { reason: format!("no answer within {PROVIDER_DEADLINE:?}") })
     })
@@ -117,13 +127,14 @@ async fn remove(instance: Instance, record: &mut TrialRecord) {
 /// Everything between the server's first answer and its removal.
 async fn play(
     request: &TrialRequest<'_>,
-    instance: &Instance,
+    instance: &mut Instance,
     expectations: &mut Expectations,
+    outputs: &mut Vec<(String, String)>,
     record: &mut TrialRecord,
 ) {
     let bound = &request.prepared.bound;
-    let opened = tokio::time::timeout(ANSWER_DEADLINE, Stage::open(instance, bound)).await;
-    let stage = match opened.unwrap_or_else(|_| Err(no_answer("opening the first sessions").into())) {
+    let opened = tokio::time::timeout(ANSWER_DEADLINE, Stage::open(instance, request)).await;
+    let mut stage = match opened.unwrap_or_else(|_| Err(no_answer("opening the first sessions").into())) {
         Ok(stage) => stage,
         Err(error) => return failed(instance, &error, record).await,
     };
@@ -133,15 +144,16 @@ async fn play(
     for (index, step) in bound.steps.iter().enumerate() {
         let index = u32::try_from(index).expect("there are few steps");
         let mut taken = Taken::of(step, index, &stage.tables);
-        let work = run_step(&stage, step, expectations, &mut taken);
+        let work = run_step(&mut stage, step, expectations, &mut taken);
         let ended = tokio::time::timeout(step.timeout, work).await;
-        let go_on = conclude_step(instance, ended, step.timeout, &mut taken, record).await;
-        later.extend(taken.verify_later.map(|table| Later {
+        let go_on = conclude_step(stage.instance, ended, step.timeout, &mut taken, record).await;
+        later.extend(taken.verify_later.take().map(|check| Later {
             place: record.measurements.len(),
-            table,
+            check,
             timeout: step.timeout,
         }));
         record.samples.append(&mut taken.samples);
+        outputs.append(&mut taken.outputs());
         record.measurements.push(taken.measurement);
         if !go_on {
             break;
@@ -154,11 +166,11 @@ async fn play(
     guard_trial(&stage, record).await;
 }
 
-/// A load whose table is verified after the last step.
+/// A load or restore whose tables are verified after the last step.
 struct Later {
-    /// Index of the load's measurement.
+    /// Index of its measurement.
     place: usize,
-    table: usize,
+    check: Check,
     timeout: Duration,
 }
 
@@ -238,7 +250,7 @@ async fn verify_at_end(
 ) {
     for load in later {
         let measurement = &mut record.measurements[load.place];
-        let work = verify_table(stage, load.table, expectations, measurement);
+        let work = run_check(stage, &load.check, expectations, measurement);
         let verified = tokio::time::timeout(load.timeout, work).await;
         let error = match verified {
             Ok(Ok(())) => None,
@@ -297,6 +309,7 @@ fn facts(stage: &Stage<'_>) -> ServerFacts {
         connection: facts.connection.clone(),
         cpuset: facts.cpuset.clone(),
         client_cpuset: environment.client_cpuset.clone(),
+        cluster: Some(stage.report.cluster.clone()),
         durable: stage.report.durable && environment.storage != Storage::Tmpfs && facts.storage != "tmpfs",
     }
 }

@@ -153,10 +153,9 @@ impl ClaimBinder<'_> {
             return Err(());
         };
         let steps: Vec<String> = file.step_names().map(str::to_owned).collect();
-        // Each is looked up, so that each that is wrong is told.
-        let known = steps.iter().fold(true, |known, step| self.step(step, &path, found) && known);
+        let unknown = steps.iter().filter(|step| !self.step(step, &path, found)).count();
         let named = self.number(name, steps.len(), key == "counter", &path, found);
-        if !(known && named) {
+        if unknown > 0 || !named {
             return Err(());
         }
         Ok(Some(Metric { steps, name: name.to_owned(), counter: key == "counter" }))

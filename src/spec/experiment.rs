@@ -1,7 +1,7 @@
 //! A loaded experiment, and the way from a treatment to a bound trial.
 
 use std::collections::BTreeMap;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex, PoisonError};
 
 use sha2::{Digest, Sha256};
@@ -13,6 +13,7 @@ use crate::spec::design::treatments;
 use crate::spec::diagnostic::{Diagnostic, Diagnostics};
 use crate::spec::files::Files;
 use crate::spec::lint::warnings;
+use crate::spec::needs::needs;
 use crate::spec::render::{Renderer, names_of};
 use crate::spec::server::{self, EnvironmentAsWritten};
 use crate::spec::sql_cache::SqlCache;
@@ -67,7 +68,7 @@ pub struct Spec {
 /// A bound trial and the trees its values come from.
 pub(super) struct Bound {
     pub(super) trial: BoundTrial,
-    /// `server`, `tables` and `steps`, rendered.
+    /// `needs`, `server`, `tables` and `steps`, rendered.
     pub(super) tree: Node,
     /// The environment file.
     pub(super) environment: Arc<EnvironmentAsWritten>,
@@ -94,6 +95,12 @@ impl Spec {
         }
     }
 
+    /// Folder of the experiment file; what steps and tables name is relative to it.
+    #[must_use]
+    pub fn folder(&self) -> &Path {
+        self.file.parent().filter(|folder| !folder.as_os_str().is_empty()).unwrap_or(Path::new("."))
+    }
+
     pub(super) fn bind_into(&self, treatment: &Treatment, found: &mut Diagnostics) -> Option<Bound> {
         let mut names = names_of(&self.design, treatment);
         let environment_name = self.environment_name(&mut names, found);
@@ -118,12 +125,19 @@ impl Spec {
             .iter()
             .map(|(key, _)| key.text.as_str())
             .collect();
-        let binder = StepBinder { tree: &tree, tables: &tables, table_names: &table_names };
+        let binder = StepBinder {
+            tree: &tree,
+            tables: &tables,
+            table_names: &table_names,
+            folder: self.folder(),
+            files: &self.files,
+        };
         let steps = binder.bind(&file.steps, &step_indexes, found);
         let environment_name = environment_name?;
         let environment = self.environment_file(&environment_name, found)?;
         let spec = environment.resolve(&file.server, &tree, found)?;
-        let trial = BoundTrial { environment: spec, tables, steps };
+        let needs = needs(&file.needs, &tree, found);
+        let trial = BoundTrial { environment: spec, needs, tables, steps };
         (!found.has_errors()).then(|| Bound { trial, tree: without_broken_steps(tree), environment })
     }
 

@@ -1,9 +1,11 @@
 //! Files that an experiment names: `.sql` files beside it, environment files.
 
 use std::collections::BTreeMap;
+use std::io::Read;
 use std::path::{Component, Path, PathBuf};
 use std::sync::{Arc, Mutex, PoisonError};
 
+use crate::model::DumpFormat;
 use crate::spec::tree::Source;
 use crate::spec::yaml::MAX_FILE_BYTES;
 
@@ -82,6 +84,36 @@ impl Files {
             }
             read(&path)
         })
+    }
+
+    /// A dump at a path from the experiment's folder, absolute too: where it is, and its format.
+    ///
+    /// # Errors
+    /// When there is none.
+    pub fn dump(&self, name: &str) -> Result<(PathBuf, DumpFormat), FileProblem> {
+        let path = self.folder.join(name);
+        let missing = |what: &str| {
+            FileProblem::new(
+                format!("`{name}` is {what}"),
+                "name a `dump` step, or a dump that pg_dump has written",
+            )
+        };
+        let path = std::path::absolute(&path).map_err(|_| missing("no path"))?;
+        if path.is_dir() {
+            let whole = path.join("toc.dat").is_file();
+            return if whole {
+                Ok((path, DumpFormat::Directory))
+            } else {
+                Err(missing("a folder without a dump"))
+            };
+        }
+        let mut start = Vec::new();
+        let read = std::fs::File::open(&path).and_then(|file| file.take(5).read_to_end(&mut start));
+        match read {
+            Ok(_) if start == b"PGDMP" => Ok((path, DumpFormat::Custom)),
+            Ok(_) => Ok((path, DumpFormat::Plain)),
+            Err(_) => Err(missing("neither a `dump` step before this one nor a dump here")),
+        }
     }
 
     /// An environment file: from the folders, else the one built in.

@@ -18,7 +18,7 @@ const FIRST_MS: u64 = 1_704_067_200_000;
 /// Longest generated text or bytes.
 const MAX_LENGTH: u32 = 100_000_000;
 /// All generators, for messages.
-const GENERATORS: &str = "one of `constant`, `sequence`, `shuffle`, `uniform`, `zipf`, `normal`, `choice`, `template`, `text`, `bytes`, `uuid`, `array` or `object`";
+const GENERATORS: &str = "one of `constant`, `sequence`, `shuffle`, `uniform`, `zipf`, `normal`, `choice`, `template`, `text`, `bytes`, `uuid`, `array`, `floats_of` or `object`";
 
 /// What a generator is made for.
 pub struct Target<'a> {
@@ -52,6 +52,13 @@ impl Target<'_> {
             ValueFile::Made(file) => {
                 let nulls = file.nulls.map_or(0.0, |share| share.0);
                 let generator = self.one_of(file, kind, path, found)?;
+                if nulls > 0.0 && matches!(generator, Generator::FloatsOf(_)) {
+                    let problem = self
+                        .tree
+                        .problem(&format!("{path}.nulls"), "these bytes are NULL where the array is");
+                    found.push(problem.hint("write `nulls` at the column with the array"));
+                    return None;
+                }
                 Some((generator, nulls))
             }
         }
@@ -141,6 +148,8 @@ impl Target<'_> {
                     element: Box::new(element),
                 })
             }
+            // Whether there is such a column is known when all of them are.
+            "floats_of" => Some(Generator::FloatsOf(file.floats_of.clone()?)),
             _ => {
                 let object = file.object.as_ref()?;
                 let fields = object.iter().map(|(key, value)| {
@@ -176,6 +185,10 @@ impl Target<'_> {
     /// A generator inside an array or object, where there are no nulls.
     fn inner(&self, value: &ValueFile, kind: &ColumnType, path: &str, found: &mut Diagnostics) -> Made {
         let (generator, nulls) = self.make(value, kind, path, found)?;
+        if matches!(generator, Generator::FloatsOf(_)) {
+            found.push(self.tree.problem(path, "`floats_of` is possible for whole columns only"));
+            return None;
+        }
         if nulls > 0.0 && !matches!(generator, Generator::Constant(Scalar::Null)) {
             found.push(
                 self.tree.problem(&format!("{path}.nulls"), "nulls are possible for whole columns only"),

@@ -7,6 +7,7 @@
 //! then knows the rules of the engine. Mistakes are collected as [`diagnostic`]s, not thrown.
 
 pub mod bind;
+mod by_type;
 pub mod check;
 mod checking;
 pub mod claims;
@@ -18,8 +19,10 @@ mod experiment;
 pub mod files;
 pub mod fits;
 pub mod generator;
+mod index;
 pub mod lint;
 mod load;
+mod needs;
 pub mod overrides;
 pub mod plausible;
 pub mod render;
@@ -40,5 +43,7 @@ pub use checking::CheckReport;
 pub use diagnostic::{Diagnostic, Diagnostics, Severity};
 pub use document::format_document;
 pub use experiment::Spec;
+pub use index::experiments_index;
 pub use load::{LoadOptions, load};
+pub use needs::block_size_argument;
 pub use schema::{environment_schema, experiment_schema};

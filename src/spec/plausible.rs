@@ -19,6 +19,7 @@ pub(super) fn given(file: &GeneratorFile) -> Vec<&'static str> {
         ("bytes", file.bytes.is_some()),
         ("uuid", file.uuid.is_some()),
         ("array", file.array.is_some()),
+        ("floats_of", file.floats_of.is_some()),
         ("object", file.object.is_some()),
     ];
     all.into_iter().filter(|(_, given)| *given).map(|(name, _)| name).collect()
@@ -35,7 +36,7 @@ fn makers(kind: &ColumnType) -> &'static [&'static str] {
             &["sequence", "uniform", "normal", "choice"]
         }
         ColumnType::Text | ColumnType::Varchar(_) | ColumnType::Char(_) => &["template", "text", "choice"],
-        ColumnType::Bytea => &["bytes", "choice"],
+        ColumnType::Bytea => &["bytes", "floats_of", "choice"],
         ColumnType::Date | ColumnType::Timestamp | ColumnType::Timestamptz => {
             &["sequence", "uniform", "choice"]
         }

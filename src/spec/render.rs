@@ -25,12 +25,12 @@ pub fn names_of(design: &Design, treatment: &Treatment) -> Names {
 }
 
 impl Renderer<'_> {
-    /// `server`, `tables` and `steps`, rendered; what cannot be rendered is marked as broken.
+    /// `needs`, `server`, `tables` and `steps`, rendered; what cannot be rendered is marked as broken.
     pub fn trial(&self, root: &Node, names: &Names, found: &mut Diagnostics) -> Node {
         let parts = root
             .entries()
             .iter()
-            .filter(|(key, _)| matches!(key.text.as_str(), "server" | "tables" | "steps"));
+            .filter(|(key, _)| matches!(key.text.as_str(), "needs" | "server" | "tables" | "steps"));
         let entries = parts.map(|(key, node)| {
             let rendered = match key.text.as_str() {
                 "tables" => self.tables(node, names, found),
@@ -69,7 +69,7 @@ impl Renderer<'_> {
             }
             map_entries(table, |key, child| match key {
                 "ddl" | "indexes" => self.sql(child, found),
-                "values" => self.values(child, &names, found),
+                "values" | "values_by_type" => self.values(child, &names, found),
                 _ => self.node(child, &names, found),
             })
         })
@@ -103,11 +103,27 @@ impl Renderer<'_> {
                     ("sql", Value::Map(_)) => map_entries(content, |key, child| {
                         if key == "run" { self.sql(child, found) } else { child.clone() }
                     }),
+                    ("load", Value::Map(_)) => self.body(content, found),
                     _ => content.clone(),
                 });
             self.node(&with_sql, names, found)
         });
         Node { value: Value::List(items.collect()), place: node.place.clone() }
+    }
+
+    /// A load whose method has a body of its own.
+    fn body(&self, load: &Node, found: &mut Diagnostics) -> Node {
+        map_entries(load, |key, method| match key {
+            "method" => {
+                map_entries(method, |name, options| match name {
+                    "procedure" => map_entries(options, |key, child| {
+                        if key == "body" { self.sql(child, found) } else { child.clone() }
+                    }),
+                    _ => options.clone(),
+                })
+            }
+            _ => method.clone(),
+        })
     }
 
     /// What a step's `when` says. A step that is left out is marked as broken, so that nothing below it is

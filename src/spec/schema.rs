@@ -125,9 +125,8 @@ mod tests {
         let schema = experiment_schema();
         let clients = &schema["definitions"]["LoadFile"]["properties"]["clients"];
         assert!(clients["anyOf"].as_array().is_some_and(|forms| forms.len() == 2), "{clients}");
-        assert!(
-            schema["definitions"]["LoadMethodFile"].to_string().contains("\"enum\":[\"insert\",\"copy\"]")
-        );
+        let methods = schema["definitions"]["LoadMethodFile"].to_string();
+        assert!(methods.contains("\"enum\":[\"insert\",\"copy\""), "{methods}");
         let required = schema["required"].as_array().expect("a list");
         assert!(
             ["experiment", "question", "tables", "steps"].iter().all(|key| required.contains(&json!(key)))

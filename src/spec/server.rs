@@ -3,18 +3,23 @@
 use std::sync::Arc;
 
 use crate::model::{
-    Checksums, ConnectionPath, EnvironmentSpec, FreshMethod, InitOptions, Limits, Storage, VersionRange,
+    Builder, Checksums, ConnectionPath, EnvironmentSpec, FreshMethod, InitOptions, Limits, LocaleProvider,
+    Storage, VersionRange,
 };
 use crate::spec::bind::bind;
 use crate::spec::diagnostic::Diagnostics;
+use crate::spec::needs::block_size;
 use crate::spec::tree::{Node, Source};
 use crate::spec::wire::environment::{
-    EngineWord, EnvironmentFile, InitFile, LimitsFile, ServerFile, StorageFile,
+    EngineWord, EnvironmentFile, InitFile, LimitsFile, LocaleProviderWord, ServerFile, StorageFile,
 };
 use crate::spec::yaml::parse;
 
 /// Majors that loadlab knows.
 const SUPPORTED: (u32, u32) = (14, 18);
+
+/// Locales of the builtin provider. Source: PostgreSQL documentation 18, "Locale Support", Locale Providers.
+const BUILTIN_LOCALES: [&str; 3] = ["C", "C.UTF-8", "PG_UNICODE_FAST"];
 
 /// An environment file, bound.
 #[derive(Debug)]
@@ -46,12 +51,14 @@ impl EnvironmentAsWritten {
         found: &mut Diagnostics,
     ) -> Option<EnvironmentSpec> {
         let file = &self.file;
-        let versions = self.versions(found)?;
+        let allowed = self.versions(found)?;
         let EngineWord::Postgres = file.engine;
         let mut settings: indexmap::IndexMap<_, _> =
             file.settings.iter().map(|(name, value)| (name.clone(), value.0.clone())).collect();
         settings.extend(server.settings.iter().map(|(name, value)| (name.clone(), value.0.clone())));
         let init = Layers { over: &server.initdb, under: &file.initdb, tree, file_tree: &self.tree };
+        let init = init.options(found);
+        let versions = self.versions_with(&init.locale_provider, allowed, tree, found)?;
         let image =
             file.image.as_deref().unwrap_or("postgres:{major}").replace("{major}", &versions.max.to_string());
         let storage = server.storage.as_ref().or(file.storage.as_ref());
@@ -61,7 +68,9 @@ impl EnvironmentAsWritten {
             versions,
             image,
             binaries: file.binaries.clone(),
-            init: init.options(found),
+            block_size: self.block_size(server, tree, found),
+            builder: server.builder.or(file.builder).map(Builder::from),
+            init,
             settings,
             limits,
             storage: match storage {
@@ -100,6 +109,46 @@ impl EnvironmentAsWritten {
             found.push(problem.expected("a major version from 14 to 18, or a range such as \"14-18\""));
         }
         range
+    }
+
+    /// The versions that have the locale provider.
+    fn versions_with(
+        &self,
+        provider: &LocaleProvider,
+        allowed: VersionRange,
+        tree: &Node,
+        found: &mut Diagnostics,
+    ) -> Option<VersionRange> {
+        let since = provider.since();
+        if allowed.max >= since {
+            return Some(VersionRange { min: allowed.min.max(since), max: allowed.max });
+        }
+        let (name, key) = match provider {
+            LocaleProvider::Builtin(locale) if since > 17 => (locale.as_str(), "builtin_locale"),
+            LocaleProvider::Builtin(_) => ("builtin", "locale_provider"),
+            LocaleProvider::Icu(_) => ("icu", "locale_provider"),
+            LocaleProvider::Libc => ("libc", "locale_provider"),
+        };
+        let path = format!("server.initdb.{key}");
+        let problem = if tree.find(&path).is_some() {
+            tree.problem(&path, format!("PostgreSQL {allowed} has no `{name}`"))
+        } else {
+            self.tree.problem(&format!("initdb.{key}"), format!("PostgreSQL {allowed} has no `{name}`"))
+        };
+        found.push(
+            problem
+                .expected(format!("an environment of PostgreSQL {since} or newer"))
+                .hint("leave the combination out with `design.exclude`, or name another environment"),
+        );
+        None
+    }
+
+    fn block_size(&self, server: &ServerFile, tree: &Node, found: &mut Diagnostics) -> Option<u32> {
+        match (server.block_size, self.file.block_size) {
+            (Some(size), _) => block_size(size, tree, "server.block_size", found),
+            (None, Some(size)) => block_size(size, &self.tree, "block_size", found),
+            (None, None) => None,
+        }
     }
 
     fn limits(&self, server: &ServerFile, tree: &Node, found: &mut Diagnostics) -> Limits {
@@ -167,6 +216,46 @@ impl Layers<'_> {
             encoding: text(&self.over.encoding, &self.under.encoding, "UTF8"),
             checksums: self.over.checksums.or(self.under.checksums).map_or(Checksums::On, Checksums::from),
             wal_segment_mib: self.segment(found),
+            locale_provider: self.provider(found),
+        }
+    }
+
+    fn provider(&self, found: &mut Diagnostics) -> LocaleProvider {
+        let word =
+            self.over.locale_provider.or(self.under.locale_provider).unwrap_or(LocaleProviderWord::Libc);
+        let (over, under, key, example) = match word {
+            LocaleProviderWord::Libc => return LocaleProvider::Libc,
+            LocaleProviderWord::Icu => (&self.over.icu_locale, &self.under.icu_locale, "icu_locale", "en-US"),
+            LocaleProviderWord::Builtin => {
+                (&self.over.builtin_locale, &self.under.builtin_locale, "builtin_locale", "C.UTF-8")
+            }
+        };
+        let Some(locale) = over.as_ref().or(under.as_ref()).cloned() else {
+            let (tree, path) = self.place("locale_provider");
+            found.push(
+                tree.problem(&path, format!("this locale provider needs `{key}`"))
+                    .hint(format!("write `{key}: {example}` beside it")),
+            );
+            return LocaleProvider::Libc;
+        };
+        if word == LocaleProviderWord::Icu {
+            return LocaleProvider::Icu(locale);
+        }
+        if !BUILTIN_LOCALES.contains(&locale.as_str()) {
+            let (tree, path) = self.place("builtin_locale");
+            let problem = tree.problem(&path, format!("the builtin provider has no locale `{locale}`"));
+            found.push(problem.expected("`C`, `C.UTF-8` or `PG_UNICODE_FAST`"));
+        }
+        LocaleProvider::Builtin(locale)
+    }
+
+    /// The tree that holds an option, and its path there.
+    fn place(&self, key: &str) -> (&Node, String) {
+        let path = format!("server.initdb.{key}");
+        if self.tree.find(&path).is_some() {
+            (self.tree, path)
+        } else {
+            (self.file_tree, format!("initdb.{key}"))
         }
     }
 

@@ -1,6 +1,7 @@
 //! `tables` of one treatment: SQL rendered for every copy and read, columns tied to generators.
 
-use crate::model::{Column, Generator, Persistence, Scalar, Table, TableCopy};
+use crate::model::{Column, ColumnType, Generator, Persistence, Scalar, Table, TableCopy};
+use crate::spec::by_type::ByType;
 use crate::spec::ddl::{ParsedColumn, ParsedTable, SqlFinding, parse_type};
 use crate::spec::diagnostic::{Diagnostic, Diagnostics};
 use crate::spec::generator::Target;
@@ -191,6 +192,7 @@ impl TableBinder<'_> {
             None => &read.parsed.columns,
         };
         self.unknown_columns(path, file, columns, &read.parsed.computed, found);
+        let by_type = self.by_type(path, file, columns, found);
         let in_key = |column: &ParsedColumn| column.primary_key || read.primary_key.contains(&column.name);
         let key_width = columns.iter().filter(|column| in_key(column)).count();
         let mut counted = false;
@@ -206,10 +208,32 @@ impl TableBinder<'_> {
                 file,
                 column,
                 Key { part: key, only: key && key_width == 1, count_up },
+                &by_type,
                 found,
             ));
         }
         bound
+    }
+
+    /// Generators of `values_by_type`, each made once for every type that occurs.
+    fn by_type(
+        &self,
+        path: &str,
+        file: &TableFile,
+        columns: &[ParsedColumn],
+        found: &mut Diagnostics,
+    ) -> ByType {
+        let mut by_type = ByType::default();
+        if file.values_by_type.is_empty() {
+            return by_type;
+        }
+        let names = self.names_of(path.rsplit('.').next().unwrap_or(path), file);
+        let target = Target { tree: self.tree, templates: self.templates, names: &names, rows: file.rows.0 };
+        let path = format!("{path}.values_by_type");
+        let unnamed = columns.iter().filter(|column| !file.values.contains_key(&column.name));
+        let kinds: Vec<&ColumnType> = unnamed.filter_map(|column| column.kind.as_ref()).collect();
+        by_type.fill(&file.values_by_type, &kinds, &target, &path, found);
+        by_type
     }
 
     fn column(
@@ -218,6 +242,7 @@ impl TableBinder<'_> {
         file: &TableFile,
         column: &ParsedColumn,
         key: Key,
+        by_type: &ByType,
         found: &mut Diagnostics,
     ) -> Option<Column> {
         let name = &column.name;
@@ -236,7 +261,10 @@ impl TableBinder<'_> {
         };
         let not_null = column.not_null || key.part;
         let (generator, nulls) = match file.values.get(name) {
-            None => (plausible(kind, key.count_up), 0.0),
+            None => match by_type.get(kind).filter(|_| !key.part) {
+                Some((generator, nulls)) => (generator.clone(), if not_null { 0.0 } else { *nulls }),
+                None => (plausible(kind, key.count_up), 0.0),
+            },
             Some(value) => {
                 let names = self.names_of(path.rsplit('.').next().unwrap_or(path), file);
                 let target =

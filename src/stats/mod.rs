@@ -7,6 +7,7 @@ mod ratio;
 mod series;
 mod signed_rank;
 mod spread;
+mod stalls;
 mod two_samples;
 
 pub use family::{Place, level_for_family, place};
@@ -16,4 +17,5 @@ pub use ratio::{Interval, MIN_BLOCKS, geometric_mean_ratio, log_ratio, standard_
 pub use series::{effective_size, relative_error};
 pub use signed_rank::signed_rank_interval;
 pub use spread::{mean, median, quantile, relative_range};
+pub use stalls::Acknowledgements;
 pub use two_samples::{TwoSamples, two_samples};

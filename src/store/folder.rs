@@ -11,7 +11,7 @@ use super::files::{remove_leftovers, sync_folder, write_bytes};
 use super::journal::{Event, Journal, append, encode};
 use super::manifest::{RunManifest, check_name};
 use super::parquet;
-use super::redact::redact_json;
+use super::redact::{redact, redact_json};
 use super::schema::SCHEMA_VERSION;
 use crate::model::{PlannedTrial, TrialRecord};
 
@@ -125,6 +125,15 @@ impl RunFolder {
     /// Notes that a trial was given up without a record.
     pub fn cancelled(&mut self, trial: u64, attempt: u32) -> Result<(), StoreError> {
         self.append(&Event::Cancelled { trial, attempt }, trial)
+    }
+
+    /// Keeps what a client program printed, passwords removed, as a file of the run: `output/<file>`.
+    pub fn keep(&self, name: &str, text: &str) -> Result<(), StoreError> {
+        let path = self.path.join(name);
+        let folder = path.parent().unwrap_or(&self.path);
+        fs::create_dir_all(folder).map_err(io("create", folder))?;
+        refuse_link(folder)?;
+        write_bytes(&path, redact(text).as_bytes())
     }
 
     /// Writes a sentence into the journal.

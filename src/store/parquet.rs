@@ -37,11 +37,17 @@ pub(super) fn write_all(folder: &Path, run: &RunManifest, records: &[TrialRecord
 fn rows<'a>(file: &FileSchema, run: &'a RunManifest, records: &'a [TrialRecord]) -> Vec<Row<'a>> {
     let mut rows = Vec::new();
     for record in records {
-        let row = Row { run, record, measurement: None, sample: None, setting: None };
+        let row = Row { run, record, measurement: None, sample: None, setting: None, capture: None };
         match file.file {
             "samples.parquet" => rows.extend(record.samples.iter().map(|s| Row { sample: Some(s), ..row })),
             "settings.parquet" => {
                 rows.extend(record.settings.iter().map(|s| Row { setting: Some(s), ..row }));
+            }
+            "captures.parquet" => {
+                let steps = record.measurements.iter();
+                let captures =
+                    steps.flat_map(|step| step.captures.iter().map(move |capture| (step, capture)));
+                rows.extend(captures.map(|(m, c)| Row { measurement: Some(m), capture: Some(c), ..row }));
             }
             _ if record.measurements.is_empty() => rows.push(row),
             _ => rows.extend(record.measurements.iter().map(|m| Row { measurement: Some(m), ..row })),

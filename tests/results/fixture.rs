@@ -5,8 +5,9 @@ use std::path::Path;
 use indexmap::IndexMap;
 use jiff::Timestamp;
 use loadlab::model::{
-    Backend, Blocks, Design, EffectiveSetting, Factor, Guard, Latency, Level, Measurement, Outcome,
-    PlannedTrial, Sample, Scalar, ServerCounters, ServerFacts, Spans, Treatment, TrialRecord,
+    Backend, Blocks, Captured, ClusterFacts, Design, EffectiveSetting, Factor, Guard, Latency, Level,
+    Measurement, Outcome, Outside, Phase, PlannedTrial, Pressure, ReadState, Sample, Scalar, Scanned,
+    ServerCounters, ServerFacts, Spans, Treatment, TrialRecord, Unit,
 };
 use loadlab::store::{
     EnvironmentChoice, HostFacts, OptionsUsed, RunFolder, RunManifest, SCHEMA_VERSION, SpecRecord,
@@ -130,6 +131,31 @@ pub(crate) fn complete() -> Example {
         counters,
         batch_latency: latency,
         commit_latency: latency,
+        scheduled_latency: latency,
+        outside: Some(Outside { warm_up: 1.0, rows_warm_up: 1, rows_after: 1 }),
+        longest_gap: seconds,
+        stalled_share: seconds,
+        content_unverified: text.clone(),
+        read: Some(ReadState {
+            cached_share: seconds,
+            buffered_share: seconds,
+            all_visible_share: seconds,
+            all_frozen_share: seconds,
+            cache_note: text.clone(),
+            session_settings: text.iter().cloned().collect(),
+        }),
+        scan: Some(Scanned::default()),
+        captures: vec![Captured { name: "tps".to_owned(), unit: Unit::PerSecond, value: 7.5 }],
+        output: Some("output/000000-0-copy".to_owned()),
+        pressure: Pressure {
+            busiest_client_thread_share: seconds,
+            client_wait_share: seconds,
+            stolen_share: seconds,
+            swapped_bytes: Some(1),
+            throttled_periods: Some(1),
+            memory_kills: Some(1),
+            clock_disagreement_seconds: seconds,
+        },
         ..load(0, "copy", 1.0)
     }];
     let host = &mut example.manifest.host;
@@ -219,6 +245,14 @@ fn record(design: &Design, trial: PlannedTrial) -> TrialRecord {
 
 fn server() -> ServerFacts {
     ServerFacts {
+        cluster: Some(ClusterFacts {
+            block_size: 8192,
+            wal_segment_size: 16 << 20,
+            data_checksums: true,
+            encoding: "UTF8".to_owned(),
+            locale_provider: "libc".to_owned(),
+            locale: "C".to_owned(),
+        }),
         backend: Backend::Local,
         environment: "postgres".to_owned(),
         version_num: 180_001,
@@ -263,7 +297,14 @@ fn load(index: u32, name: &str, rows_per_second: f64) -> Measurement {
 
 fn sample(step: &str, second: u32) -> Sample {
     let rows = u64::from(ROWS * second / 3);
-    Sample { step_index: 1, step: step.to_owned(), client: 0, elapsed_seconds: f64::from(second), rows }
+    Sample {
+        step_index: 1,
+        step: step.to_owned(),
+        client: 0,
+        elapsed_seconds: f64::from(second),
+        rows,
+        phase: Phase::Measure,
+    }
 }
 
 fn manifest(experiment: &str, run: &str, design: Design, trials: u64) -> RunManifest {

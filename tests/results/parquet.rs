@@ -71,7 +71,8 @@ fn no_column_is_null_where_the_record_has_everything() {
     let run = complete().write(results.path());
     for file in file_schemas() {
         let frame = read(&run.path().join(file.file));
-        for column in file.columns() {
+        // A window ends by the clock, so a load by duration has no time until its rows were durable.
+        for column in file.columns().filter(|column| column.name != "durable_seconds") {
             assert_eq!(frame.column(column.name).unwrap().null_count(), 0, "{}: {}", file.file, column.name);
         }
     }
@@ -125,6 +126,7 @@ fn leftovers_of_a_killed_write_are_ignored_and_removed() {
     names.sort();
     let expected = [
         ".lock",
+        "captures.parquet",
         "journal.jsonl",
         "measurements.parquet",
         "run.json",

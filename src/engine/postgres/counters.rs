@@ -45,13 +45,28 @@ pub async fn checkpoint(admin: &Client, version_num: i32) -> Result<Duration, Se
     let start = Instant::now();
     admin.batch_execute("CHECKPOINT").await?;
     let span = start.elapsed();
-    while start.elapsed() < span + Duration::from_millis(500) {
-        if requested_checkpoints(admin, version_num).await? > before {
+    await_checkpoints(admin, version_num, before + 1).await?;
+    Ok(span)
+}
+
+/// Waits, half a second at most, until the statistics count so many requested checkpoints since the server began.
+pub async fn await_checkpoints(admin: &Client, version_num: i32, wanted: i64) -> Result<(), SessionError> {
+    let start = Instant::now();
+    while start.elapsed() < Duration::from_millis(500) {
+        if requested_checkpoints(admin, version_num).await? >= wanted {
             break;
         }
         tokio::time::sleep(Duration::from_millis(2)).await;
     }
-    Ok(span)
+    Ok(())
+}
+
+/// Lets the owner role ask for checkpoints, where there is a role for that (from 15).
+pub async fn allow_checkpoints(admin: &Client, version_num: i32) -> Result<(), SessionError> {
+    if version_num >= 150_000 {
+        admin.batch_execute(&format!("GRANT pg_checkpoint TO {}", super::OWNER)).await?;
+    }
+    Ok(())
 }
 
 async fn requested_checkpoints(admin: &Client, version_num: i32) -> Result<i64, SessionError> {
@@ -104,6 +119,16 @@ pub async fn settle_statistics(admin: &Client, version_num: i32) -> Result<(), S
         tokio::time::sleep(Duration::from_millis(600)).await;
     }
     Ok(())
+}
+
+/// Of the sessions that load and read: how many wait for their client now, and how many there are.
+/// (`ClientRead` and `ClientWrite`: the table of wait events in the server's documentation, chapter on monitoring.)
+pub async fn waiting_for_client(admin: &Client) -> Result<(u64, u64), SessionError> {
+    let sql = "SELECT count(*) FILTER (WHERE wait_event_type = 'Client'), count(*) FROM pg_stat_activity
+               WHERE application_name = $1 AND datname = current_database()";
+    let row = admin.query_one(sql, &[&WORKER]).await?;
+    let number = |index| u64::try_from(row.get::<_, i64>(index)).unwrap_or(0);
+    Ok((number(0), number(1)))
 }
 
 /// Bytes of a group of tables with their partitions: (tables with free space and visibility maps, indexes, TOAST).

@@ -1,17 +1,20 @@
 //! PostgreSQL 14 to 18 through tokio-postgres.
 
+pub mod cluster;
 pub mod counters;
+mod decode;
 pub mod encode;
-mod field;
 pub mod load;
 pub mod read;
+pub mod relation;
 mod session;
 pub mod settings;
+pub mod timeline;
 pub mod verify;
 pub mod work;
 
 pub use encode::quote_ident;
-pub use session::{Endpoint, Exchange, Role, Secret, Session, SessionError, chain, ready};
+pub use session::{Endpoint, Exchange, Reach, Role, Secret, Session, SessionError, chain, ready};
 
 /// `application_name` of the connections that load and read. Their statistics have reached the server's
 /// views when none of them is left.

@@ -48,6 +48,23 @@ pub enum Endpoint {
     },
 }
 
+/// A connection in the words of libpq's environment variables.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Reach {
+    /// `PGHOST`: folder of the socket, or address.
+    pub host: String,
+    /// `PGPORT`.
+    pub port: u16,
+    /// `PGUSER`.
+    pub user: String,
+    /// `PGDATABASE`.
+    pub database: String,
+    /// For a `PGPASSFILE`, where the server asks for a password.
+    pub password: Option<Secret>,
+    /// `PGOPTIONS`: the schema that is ours on an external server.
+    pub options: Option<String>,
+}
+
 /// A folder that server and client both see, for COPY from a file of the server.
 #[derive(Debug, Clone)]
 pub struct Exchange {
@@ -153,6 +170,29 @@ impl Endpoint {
         let unix =
             |host: &tokio_postgres::config::Host| matches!(host, tokio_postgres::config::Host::Unix(_));
         self.config(Role::Owner).is_ok_and(|config| config.get_hosts().first().is_some_and(unix))
+    }
+
+    /// How any other client connects as the owner of the trial's database.
+    ///
+    /// # Errors
+    /// When the URL of an external server cannot be parsed.
+    pub fn reach(&self) -> Result<Reach, tokio_postgres::Error> {
+        use tokio_postgres::config::Host;
+        let config = self.config(Role::Owner)?;
+        let host = match config.get_hosts().first() {
+            Some(Host::Tcp(host)) => host.clone(),
+            Some(Host::Unix(folder)) => folder.display().to_string(),
+            None => "localhost".to_owned(),
+        };
+        let user = config.get_user().unwrap_or(OWNER).to_owned();
+        Ok(Reach {
+            host,
+            port: config.get_ports().first().copied().unwrap_or(5432),
+            database: config.get_dbname().unwrap_or(&user).to_owned(),
+            user,
+            password: config.get_password().map(|bytes| Secret(String::from_utf8_lossy(bytes).into_owned())),
+            options: config.get_options().map(str::to_owned),
+        })
     }
 
     /// The driver's configuration for a role.

@@ -3,8 +3,8 @@
 use indexmap::IndexMap;
 use tokio_postgres::Client;
 
-use super::SessionError;
-use crate::model::{EffectiveSetting, Scalar};
+use super::{SessionError, cluster};
+use crate::model::{ClusterFacts, EffectiveSetting, Scalar};
 use crate::spec::check::normalise_setting;
 
 /// What the server says of itself after its start.
@@ -18,6 +18,8 @@ pub struct ServerReport {
     pub settings: Vec<EffectiveSetting>,
     /// False when `fsync`, `full_page_writes` or `synchronous_commit` is off.
     pub durable: bool,
+    /// What no setting can change.
+    pub cluster: ClusterFacts,
 }
 
 /// Settings that loadlab gives to every server to reach it; they are not part of an experiment.
@@ -73,7 +75,8 @@ pub async fn report(
             settings.push(placeholder(admin, name, spelled(value)).await?);
         }
     }
-    Ok(ServerReport { version_num, postmaster_start: row.get(1), settings, durable })
+    let cluster = cluster::facts(admin).await?;
+    Ok(ServerReport { version_num, postmaster_start: row.get(1), settings, durable, cluster })
 }
 
 const DURABILITY: [&str; 3] = ["fsync", "full_page_writes", "synchronous_commit"];

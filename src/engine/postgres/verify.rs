@@ -3,6 +3,7 @@
 //! The table is read back in binary by COPY and hashed here, so the check needs no function of the
 //! server and sees exactly the values that are stored.
 
+use std::ops::Range;
 use std::sync::Arc;
 
 use futures_util::TryStreamExt;
@@ -11,7 +12,7 @@ use tokio_postgres::Client;
 use super::encode::{ContentReader, Difference, DifferenceFinder, StreamError};
 use super::load::WorkError;
 use super::quote_ident;
-use crate::data::{Content, TableGenerator, share};
+use crate::data::{Content, TableGenerator};
 use crate::model::{Table, TableCopy};
 
 /// Rows and checksum of each copy of a table, as the server has them.
@@ -25,17 +26,28 @@ pub async fn stored_content(client: &Client, table: &Table) -> Result<Vec<Conten
     Ok(contents)
 }
 
-/// Which rows of the first wrong copy are missing or too many; `None` when there are too many to compare
-/// one by one, or none is wrong any more.
+/// Rows of all copies of a table, as the server counts them.
+pub async fn count(client: &Client, table: &Table) -> Result<u64, WorkError> {
+    let mut rows = 0;
+    for copy in &table.copies {
+        let sql = format!("SELECT count(*) FROM {}", quote_ident(&copy.name));
+        rows += u64::try_from(client.query_one(&sql, &[]).await?.get::<_, i64>(0)).unwrap_or(0);
+    }
+    Ok(rows)
+}
+
+/// Which rows of the first wrong copy are missing or too many, of the `rows` that each copy should hold; `None`
+/// when there are too many to compare one by one, or none is wrong any more.
 pub async fn first_difference(
     client: &Client,
     table: &Table,
+    rows: &[Range<u64>],
 ) -> Result<Option<(String, Difference)>, WorkError> {
     let generator = Arc::new(TableGenerator::new(table)?);
-    let copies = table.copies.len() as u64;
-    for (index, copy) in (0..copies).zip(&table.copies) {
-        let rows = share(table.rows, copies, index);
-        let Some(mut finder) = DifferenceFinder::new(Arc::clone(&generator), rows) else { return Ok(None) };
+    for (rows, copy) in rows.iter().zip(&table.copies) {
+        let Some(mut finder) = DifferenceFinder::new(Arc::clone(&generator), rows.clone()) else {
+            return Ok(None);
+        };
         each_chunk(client, table, copy, |chunk| finder.push(chunk)).await?;
         let found = finder.finish();
         if found.missing > 0 || found.extra > 0 {

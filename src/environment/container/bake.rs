@@ -243,6 +243,7 @@ pub(super) fn initdb_arguments(init: &InitOptions, major: Option<u32>) -> String
         }
         Checksums::Off => {}
     }
+    words.extend(init.provider_options().iter().map(|(name, value)| format!("{name}={}", quoted(value))));
     words.extend(init.wal_segment_mib.map(|size| format!("--wal-segsize={size}")));
     words.join(" ")
 }
@@ -289,7 +290,7 @@ mod tests {
     use super::*;
 
     fn init(checksums: Checksums) -> InitOptions {
-        InitOptions { locale: "C".to_owned(), encoding: "UTF8".to_owned(), checksums, wal_segment_mib: None }
+        InitOptions { checksums, ..InitOptions::default() }
     }
 
     #[test]

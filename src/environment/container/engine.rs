@@ -5,14 +5,17 @@ use std::future::Future;
 use std::time::Duration;
 
 use bollard::Docker;
+use bollard::container::LogOutput;
 use bollard::errors::Error as EngineError;
+use bollard::exec::{StartExecOptions, StartExecResults};
 use bollard::models::{
-    ContainerConfig, ContainerInspectResponse, ContainerStatsResponse, ImageInspect, VolumeCreateRequest,
+    ContainerConfig, ContainerInspectResponse, ContainerStatsResponse, ExecConfig, ImageInspect,
+    VolumeCreateRequest,
 };
 use bollard::query_parameters::{
     CommitContainerOptionsBuilder, CreateImageOptionsBuilder, InspectContainerOptions,
     KillContainerOptionsBuilder, LogsOptionsBuilder, RemoveContainerOptionsBuilder,
-    RemoveVolumeOptionsBuilder, StatsOptionsBuilder, WaitContainerOptions,
+    RemoveVolumeOptionsBuilder, StartContainerOptions, StatsOptionsBuilder, WaitContainerOptions,
 };
 use futures_util::StreamExt;
 
@@ -31,6 +34,9 @@ const PULL_STANDSTILL: Duration = Duration::from_secs(45);
 const PULL_DEADLINE: Duration = Duration::from_mins(15);
 /// Oldest API that has everything used here (Docker Engine 19.03).
 const OLDEST_API: (u32, u32) = (1, 40);
+
+/// Bytes of each output of an exec that are kept: the last ones.
+const EXEC_KEPT: usize = 64 * 1024;
 
 /// What an engine said about itself.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -143,6 +149,13 @@ impl ContainerEngine {
             .map_err(failed(format!("container {name}: sending {signal}")))
     }
 
+    /// Starts a container that has ended.
+    pub(super) async fn start_again(&self, name: &str) -> Result<(), EnvironmentError> {
+        timed(CALL_DEADLINE, self.docker.start_container(name, None::<StartContainerOptions>))
+            .await
+            .map_err(failed(format!("container {name}: starting again")))
+    }
+
     /// Waits until a container has ended and gives its exit code.
     pub(super) async fn exit_code(&self, name: &str, deadline: Duration) -> Result<i64, EnvironmentError> {
         let mut answers = std::pin::pin!(self.docker.wait_container(name, None::<WaitContainerOptions>));
@@ -177,6 +190,43 @@ impl ContainerEngine {
         // Whatever came until the deadline is better than nothing.
         drop(tokio::time::timeout(CALL_DEADLINE, work).await);
         text.trim_end().to_owned()
+    }
+
+    /// Makes an exec of a command in a container; it does not run yet. Returns its id.
+    pub(super) async fn prepare_exec(
+        &self,
+        container: &str,
+        command: Vec<String>,
+        variables: Vec<String>,
+    ) -> Result<String, EnvironmentError> {
+        let config = ExecConfig {
+            attach_stdout: Some(true),
+            attach_stderr: Some(true),
+            cmd: Some(command),
+            env: Some(variables),
+            ..ExecConfig::default()
+        };
+        timed(CALL_DEADLINE, self.docker.create_exec(container, config))
+            .await
+            .map(|exec| exec.id)
+            .map_err(failed(format!("container {container}: making an exec")))
+    }
+
+    /// Runs an exec until its outputs are closed, which is when it ends: nothing is polled. Returns the last of both.
+    pub(super) async fn run_exec(&self, exec: &str) -> Result<(String, String), EnvironmentError> {
+        let failed = |error| failed("running a program in the container".to_owned())(Trouble::Engine(error));
+        let started = self.docker.start_exec(exec, None::<StartExecOptions>).await.map_err(failed)?;
+        let (mut stdout, mut stderr) = (Vec::new(), Vec::new());
+        if let StartExecResults::Attached { mut output, .. } = started {
+            while let Some(chunk) = output.next().await {
+                let chunk = chunk.map_err(failed)?;
+                let kept = if matches!(chunk, LogOutput::StdErr { .. }) { &mut stderr } else { &mut stdout };
+                kept.extend_from_slice(chunk.as_ref());
+                kept.drain(..kept.len().saturating_sub(EXEC_KEPT));
+            }
+        }
+        let text = |bytes: Vec<u8>| String::from_utf8_lossy(&bytes).into_owned();
+        Ok((text(stdout), text(stderr)))
     }
 
     /// One answer of the statistics API, without waiting for a second one.

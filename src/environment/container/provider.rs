@@ -3,28 +3,24 @@
 use std::collections::HashMap;
 use std::path::PathBuf;
 use std::sync::Arc;
-use std::time::Duration;
 
-use bollard::models::ContainerInspectResponse;
 use tokio::sync::{Mutex, OnceCell};
 
 use super::bake::{Baked, Bakery};
 use super::engine::ContainerEngine;
-use super::folders::{Footprint, PORT, make_open_folder};
+use super::folders::{Footprint, make_open_folder};
 use super::image::ResolvedImage;
 use super::labels;
+use super::programs;
+use super::reach::{Reach, Up};
 use super::request::{self, Data};
-use super::running::{RunningContainer, diagnose};
-use super::usage::Cgroup;
-use crate::engine::postgres::{Endpoint, Exchange, ready};
+use super::running::RunningContainer;
+use crate::engine::postgres::Exchange;
 use crate::environment::engine::RUN_LABEL;
 use crate::environment::files::{file_system, random_hex};
 use crate::environment::ledger::Ledger;
 use crate::environment::{Boxed, EnvironmentError, Instance, InstanceFacts, Launch, Provider};
 use crate::model::{Backend, ConnectionPath, EnvironmentSpec, InitOptions, Storage};
-
-/// From a started container to a server that answers; a cluster is there already.
-const READY_DEADLINE: Duration = Duration::from_mins(1);
 
 /// Starts containers of one image, which is resolved once: a name that moves later changes nothing.
 pub struct ContainerProvider {
@@ -36,6 +32,8 @@ pub struct ContainerProvider {
     /// By key; holding the lock while baking makes a second caller wait.
     baked: Mutex<HashMap<String, Baked>>,
     layer_storage: OnceCell<String>,
+    /// Set when the image is known to have the programs that dumps need.
+    programs: OnceCell<()>,
 }
 
 impl ContainerProvider {
@@ -55,6 +53,7 @@ impl ContainerProvider {
             ledger: Arc::clone(ledger),
             baked: Mutex::default(),
             layer_storage: OnceCell::new(),
+            programs: OnceCell::new(),
         }
     }
 
@@ -90,11 +89,11 @@ impl ContainerProvider {
         let mut footprint =
             Footprint::new(&self.engine, &self.ledger, baked.id.trim_start_matches("sha256:"));
         match self.run(launch, &baked, &mut footprint).await {
-            Ok((endpoint, exchange, cgroup)) => Ok(Instance {
-                endpoint,
+            Ok((up, reach, exchange)) => Ok(Instance {
+                endpoint: up.endpoint.clone(),
                 facts: self.facts(&launch.environment).await,
                 exchange: Some(exchange),
-                running: Box::new(RunningContainer { engine: self.engine.clone(), footprint, cgroup }),
+                running: Box::new(RunningContainer::new(self.engine.clone(), footprint, reach, &up)),
             }),
             Err(error) => {
                 // The first failure is the one to tell; what cannot be removed stays in the ledger.
@@ -109,7 +108,7 @@ impl ContainerProvider {
         launch: &Launch,
         baked: &Baked,
         footprint: &mut Footprint,
-    ) -> Result<(Endpoint, Exchange, Option<Cgroup>), EnvironmentError> {
+    ) -> Result<(Up, Reach, Exchange), EnvironmentError> {
         let environment = &launch.environment;
         let name = labels::container_name(&launch.run_id, &launch.trial.to_string());
         let folder = footprint.make_socket_folder(&self.cache, &name)?;
@@ -131,13 +130,15 @@ impl ContainerProvider {
             data,
         });
         request::start(request, &name).await?;
-        let container = self.inspect(&name).await?;
-        let endpoint = endpoint(&container, environment.connection, baked, folder.join("socket"))
-            .ok_or_else(|| not_ready(format!("container {name} has no address")))?;
-        self.wait_until_ready(&endpoint, &name).await?;
-        let pid = container.state.and_then(|state| state.pid).filter(|pid| *pid > 0);
-        let exchange = Exchange { client_dir, server_dir: request::EXCHANGE.to_owned() };
-        Ok((endpoint, exchange, pid.and_then(Cgroup::of)))
+        let reach = Reach {
+            connection: environment.connection,
+            password: baked.password.clone(),
+            socket: folder.join("socket"),
+            data: request::data_directory(environment),
+            in_memory: environment.storage == Storage::Tmpfs,
+        };
+        let up = reach.wait(&self.engine, &name).await?;
+        Ok((up, reach, Exchange { client_dir, server_dir: request::EXCHANGE.to_owned() }))
     }
 
     /// A run that was killed and is resumed has the same names.
@@ -151,28 +152,6 @@ impl ContainerProvider {
             what: format!("container {name}: making"),
             reason: "a container of that name exists and is not ours".to_owned(),
         })
-    }
-
-    async fn inspect(&self, name: &str) -> Result<ContainerInspectResponse, EnvironmentError> {
-        let container = self.engine.container(name).await?;
-        container.ok_or_else(|| not_ready(format!("container {name} is gone: somebody else removed it")))
-    }
-
-    async fn wait_until_ready(&self, endpoint: &Endpoint, name: &str) -> Result<(), EnvironmentError> {
-        tokio::select! {
-            answer = ready(endpoint, READY_DEADLINE) => match answer {
-                Ok(()) => Ok(()),
-                Err(error) => {
-                    let log = self.engine.log_end(name, 12).await;
-                    Err(not_ready(format!("{error}; the end of its log:\n{log}")))
-                }
-            },
-            ended = self.engine.exit_code(name, READY_DEADLINE * 2) => {
-                let code = ended?;
-                let words = diagnose(&self.engine, name, 0).await;
-                Err(not_ready(words.unwrap_or_else(|| format!("it ended with exit code {code}"))))
-            }
-        }
     }
 
     async fn facts(&self, environment: &EnvironmentSpec) -> InstanceFacts {
@@ -203,17 +182,26 @@ impl Provider for ContainerProvider {
         Backend::Container
     }
 
+    fn major(&self) -> Option<u32> {
+        // An image need not declare it; then the one that was baked of it tells.
+        let baked = || self.baked.try_lock().ok()?.values().next().map(|baked| baked.major);
+        self.image.major.or_else(baked)
+    }
+
     fn prepare(&self) -> Boxed<'_, Result<(), EnvironmentError>> {
         Box::pin(async { self.baked(&self.spec.init).await.map(drop) })
+    }
+
+    fn find_programs(&self) -> Boxed<'_, Result<(), EnvironmentError>> {
+        Box::pin(async {
+            let look = || programs::look_for(&self.engine, &self.image, &self.ledger);
+            self.programs.get_or_try_init(look).await.copied()
+        })
     }
 
     fn start<'a>(&'a self, launch: &'a Launch) -> Boxed<'a, Result<Instance, EnvironmentError>> {
         Box::pin(self.start_one(launch))
     }
-}
-
-fn not_ready(reason: String) -> EnvironmentError {
-    EnvironmentError::NotReady { reason }
 }
 
 async fn place_data(
@@ -236,31 +224,6 @@ async fn place_data(
             let data = footprint.make_folder(&absolute, name)?.join("data");
             make_open_folder(&data)?;
             Ok(Data::Bind(data))
-        }
-    }
-}
-
-fn endpoint(
-    container: &ContainerInspectResponse,
-    connection: ConnectionPath,
-    baked: &Baked,
-    socket: PathBuf,
-) -> Option<Endpoint> {
-    let network = container.network_settings.as_ref();
-    let tcp = |host: String, port: u16| Endpoint::Tcp { host, port, password: baked.password.clone() };
-    match connection {
-        ConnectionPath::Socket => {
-            Some(Endpoint::Socket { directory: socket, port: PORT, password: Some(baked.password.clone()) })
-        }
-        ConnectionPath::Address => {
-            let mut networks = network?.networks.as_ref()?.values();
-            let address = networks.find_map(|one| one.ip_address.clone().filter(|ip| !ip.is_empty()))?;
-            Some(tcp(address, PORT))
-        }
-        ConnectionPath::Published => {
-            let bindings = network?.ports.as_ref()?.get(&format!("{PORT}/tcp"))?.as_ref()?;
-            let port = bindings.first()?.host_port.as_ref()?.parse().ok()?;
-            Some(tcp("127.0.0.1".to_owned(), port))
         }
     }
 }

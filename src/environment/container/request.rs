@@ -138,6 +138,18 @@ pub(super) fn emptying(
         .with_host_config_modifier(|host| apply_network(host, ConnectionPath::Socket))
 }
 
+/// The request for a container that looks for programs.
+pub(super) fn looking(
+    digest: &str,
+    name: &str,
+    script: &str,
+    labels: HashMap<String, String>,
+) -> ContainerRequest<GenericImage> {
+    let request = GenericImage::new("sha256", digest).with_entrypoint("sh").with_cmd(["-c", script]);
+    common(request, name, labels)
+        .with_host_config_modifier(|host| apply_network(host, ConnectionPath::Socket))
+}
+
 /// Creates and starts a container.
 pub(super) async fn start(
     request: ContainerRequest<GenericImage>,
@@ -158,7 +170,7 @@ pub(super) async fn start(
 }
 
 /// Data directory of the server in an environment.
-fn data_directory(environment: &EnvironmentSpec) -> &'static str {
+pub(super) fn data_directory(environment: &EnvironmentSpec) -> &'static str {
     match environment.storage {
         crate::model::Storage::Layer => BAKED_DATA,
         _ => LIVE_DATA,
@@ -200,7 +212,10 @@ fn server_command(environment: &EnvironmentSpec) -> Vec<String> {
 
 /// The baked cluster is copied to where the data shall be, then the image's entry point goes on as usual.
 fn copying_command(entrypoint: &[String], server: Vec<String>) -> Vec<String> {
-    let script = format!("cp -a {BAKED_DATA}/. {LIVE_DATA}/ && exec \"$@\"");
+    // Not a second time when the container is started again.
+    let script = format!(
+        "if [ ! -e {LIVE_DATA}/PG_VERSION ]; then cp -a {BAKED_DATA}/. {LIVE_DATA}/; fi && exec \"$@\""
+    );
     ["-c".to_owned(), script, "loadlab".to_owned()]
         .into_iter()
         .chain(entrypoint.iter().cloned())
@@ -273,6 +288,6 @@ mod tests {
     fn the_entry_point_goes_on_after_the_copy() {
         let command = copying_command(&["entry.sh".to_owned()], vec!["postgres".to_owned()]);
         assert_eq!(command[2..], ["loadlab", "entry.sh", "postgres"]);
-        assert!(command[1].starts_with("cp -a /loadlab/data/. /loadlab/live/ && exec"));
+        assert!(command[1].contains("cp -a /loadlab/data/. /loadlab/live/; fi && exec"));
     }
 }

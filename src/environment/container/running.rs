@@ -1,29 +1,90 @@
 //! A running container: what it used, why it is in trouble, how it is stopped.
 
+use std::path::PathBuf;
+use std::sync::{Mutex, PoisonError};
+use std::time::Duration;
+
 use bollard::models::ContainerState;
 
 use super::engine::ContainerEngine;
 use super::folders::Footprint;
+use super::programs;
+use super::reach::{Reach, Up};
 use super::usage::{self, Cgroup};
-use crate::environment::{Boxed, EnvironmentError, Running, Usage};
+use crate::engine::postgres::Endpoint;
+use crate::environment::program::Pipeline;
+use crate::environment::{Boxed, EnvironmentError, Programs, Running, Usage};
 
 /// Lines of the log that are looked at.
 const LOG_LINES: usize = 200;
 /// Lines of the log that are shown.
 const SHOWN_LINES: usize = 12;
 
+/// How long a clean shutdown may take: it writes out everything the server holds.
+const SHUTDOWN: Duration = Duration::from_mins(2);
+
 /// The provider's side of a trial's server.
 pub(super) struct RunningContainer {
-    pub(super) engine: ContainerEngine,
-    pub(super) footprint: Footprint,
+    engine: ContainerEngine,
+    footprint: Footprint,
+    reach: Reach,
+    /// Another one after a restart.
+    process: Mutex<Process>,
+}
+
+/// The first process of a container.
+#[derive(Debug, Clone, Default)]
+struct Process {
+    /// Its number here, where it is visible.
+    pid: Option<i64>,
     /// Files of its cgroup, where they are visible.
-    pub(super) cgroup: Option<Cgroup>,
+    cgroup: Option<Cgroup>,
+}
+
+impl Process {
+    fn of(up: &Up) -> Self {
+        Self { pid: up.pid, cgroup: up.pid.and_then(Cgroup::of) }
+    }
+}
+
+impl RunningContainer {
+    /// A container whose server answers.
+    pub(super) fn new(engine: ContainerEngine, footprint: Footprint, reach: Reach, up: &Up) -> Self {
+        Self { engine, footprint, reach, process: Mutex::new(Process::of(up)) }
+    }
+
+    fn process(&self) -> Process {
+        self.process.lock().unwrap_or_else(PoisonError::into_inner).clone()
+    }
+
+    async fn start_again(&self) -> Result<Endpoint, EnvironmentError> {
+        if self.reach.in_memory {
+            return Err(EnvironmentError::Unavailable {
+                reason: "the data directory is in memory and would be lost with the container's stop"
+                    .to_owned(),
+                remedy: "use `storage: layer` or `volume`".to_owned(),
+            });
+        }
+        let name = self.footprint.container();
+        // A fast shutdown, whatever signal the image would stop with.
+        self.engine.signal(name, "SIGINT").await?;
+        let code = self.engine.exit_code(name, SHUTDOWN).await?;
+        if code != 0 {
+            return Err(EnvironmentError::NotReady {
+                reason: format!("container {name} ended with exit code {code} when it was stopped"),
+            });
+        }
+        self.engine.start_again(name).await?;
+        let up = self.reach.wait(&self.engine, name).await?;
+        *self.process.lock().unwrap_or_else(PoisonError::into_inner) = Process::of(&up);
+        Ok(up.endpoint)
+    }
 }
 
 impl Running for RunningContainer {
     fn usage(&self) -> Boxed<'_, Usage> {
         Box::pin(async {
-            match &self.cgroup {
+            match self.process().cgroup {
                 Some(cgroup) => cgroup.usage(),
                 None => match self.engine.stats(self.footprint.container()).await {
                     Some(stats) => usage::from_stats(&stats),
@@ -35,9 +96,24 @@ impl Running for RunningContainer {
 
     fn diagnose(&self) -> Boxed<'_, Option<String>> {
         Box::pin(async {
-            let kills = self.cgroup.as_ref().map_or(0, Cgroup::memory_kills);
+            let kills = self.process().cgroup.as_ref().and_then(Cgroup::memory_kills).unwrap_or(0);
             diagnose(&self.engine, self.footprint.container(), kills).await
         })
+    }
+
+    fn programs(&self, pipeline: Pipeline) -> Boxed<'_, Result<Programs<'_>, EnvironmentError>> {
+        Box::pin(programs::prepare(&self.engine, self.footprint.container(), &self.reach, pipeline))
+    }
+
+    fn data_directory(&self) -> Option<PathBuf> {
+        // Through the container's own root, whatever its layers and volumes are made of.
+        let pid = self.process().pid?;
+        let data = PathBuf::from(format!("/proc/{pid}/root{}", self.reach.data));
+        data.join("PG_VERSION").exists().then_some(data)
+    }
+
+    fn restart(&self) -> Boxed<'_, Result<Endpoint, EnvironmentError>> {
+        Box::pin(self.start_again())
     }
 
     fn stop(mut self: Box<Self>) -> Boxed<'static, Result<(), EnvironmentError>> {

@@ -50,6 +50,8 @@ impl Cgroup {
                         .map(|micros| seconds(micros, 1e6)),
                     read_bytes: blocks.as_deref().map(|text| sum_of_pairs(text, "rbytes=")),
                     written_bytes: blocks.as_deref().map(|text| sum_of_pairs(text, "wbytes=")),
+                    throttled_periods: self.throttled_periods(),
+                    memory_kills: self.memory_kills(),
                 }
             }
             Self::Split { cpu, blocks, .. } => {
@@ -66,18 +68,29 @@ impl Cgroup {
                         .map(|nanos| seconds(nanos, 1e9)),
                     read_bytes,
                     written_bytes,
+                    throttled_periods: self.throttled_periods(),
+                    memory_kills: self.memory_kills(),
                 }
             }
         }
     }
 
-    /// How many processes the kernel killed for want of memory.
-    pub(super) fn memory_kills(&self) -> u64 {
+    /// How many processes the kernel killed for want of memory; `None` where the kernel does not count them.
+    pub(super) fn memory_kills(&self) -> Option<u64> {
         let file = match self {
             Self::Unified(folder) => Some(folder.join("memory.events")),
             Self::Split { memory, .. } => memory.as_ref().map(|folder| folder.join("memory.oom_control")),
         };
-        file.and_then(|path| read(&path)).and_then(|text| field(&text, "oom_kill")).unwrap_or(0)
+        field(&read(&file?)?, "oom_kill")
+    }
+
+    /// How often the CPU quota held its processes back; both versions of cgroups call it `nr_throttled`.
+    fn throttled_periods(&self) -> Option<u64> {
+        let file = match self {
+            Self::Unified(folder) => Some(folder.join("cpu.stat")),
+            Self::Split { cpu, .. } => cpu.as_ref().map(|folder| folder.join("cpu.stat")),
+        };
+        field(&read(&file?)?, "nr_throttled")
     }
 }
 
@@ -95,6 +108,11 @@ pub(super) fn from_stats(stats: &ContainerStatsResponse) -> Usage {
         cpu_seconds: total.map(|nanos| seconds(nanos, 1e9)),
         read_bytes: sum("read"),
         written_bytes: sum("write"),
+        throttled_periods: stats
+            .cpu_stats
+            .as_ref()
+            .and_then(|cpu| cpu.throttling_data.as_ref()?.throttled_periods),
+        memory_kills: None,
     }
 }
 

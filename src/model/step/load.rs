@@ -1,6 +1,10 @@
 //! Load steps: how rows get into a table.
 
+use std::collections::BTreeMap;
+
 use serde::{Deserialize, Serialize};
+
+use super::Window;
 
 /// A load step.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
@@ -15,6 +19,12 @@ pub struct Load {
     pub until: Until,
     /// When rows and checksum are verified.
     pub verify: Verify,
+    /// The load ends by the clock; `None`: with the last row.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub duration: Option<Window>,
+    /// Rows per second that all clients together begin to send, at least 1; `None`: each batch follows the last.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub rate: Option<u64>,
 }
 
 /// How rows are loaded.
@@ -25,6 +35,61 @@ pub enum LoadMethod {
     Insert(Insert),
     /// COPY.
     Copy(Copy),
+    /// INSERT ... SELECT * FROM unnest of bound arrays.
+    Unnest(Unnest),
+    /// INSERT ... SELECT ... FROM `generate_series`: the server makes the rows.
+    Generate(Generate),
+    /// A loop in PL/pgSQL, one INSERT per row.
+    Procedure(Procedure),
+}
+
+impl LoadMethod {
+    /// Why the content of the table cannot be compared with the generator, when the experiment's own SQL makes it;
+    /// the number of rows always can.
+    #[must_use]
+    pub fn content_is_its_own(&self) -> Option<&'static str> {
+        let (expressions, body) = match self {
+            Self::Insert(_) | Self::Copy(_) | Self::Unnest(_) => return None,
+            Self::Generate(generate) => (&generate.expressions, false),
+            Self::Procedure(procedure) => (&procedure.expressions, procedure.body.is_some()),
+        };
+        match (body, expressions.is_empty()) {
+            (true, _) => Some("a `body` of the experiment makes the rows; only their number is verified"),
+            (_, false) => {
+                Some("`expressions` of the experiment make values; only the number of rows is verified")
+            }
+            _ => None,
+        }
+    }
+}
+
+/// Knobs of unnest.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Unnest {
+    /// Rows of one statement: elements of each bound array.
+    pub rows_per_batch: u64,
+    /// Rows per transaction, looked at after each batch; `None`: one transaction per client.
+    pub rows_per_commit: Option<u64>,
+}
+
+/// Knobs of generating on the server.
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Generate {
+    /// Rows per statement and transaction; `None`: one for each client.
+    pub rows_per_commit: Option<u64>,
+    /// SQL of the variable `row` by column, instead of the column's generator.
+    pub expressions: BTreeMap<String, String>,
+}
+
+/// Knobs of the loop in the server.
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Procedure {
+    /// Rows per transaction; `None`: one transaction for each client.
+    pub rows_per_commit: Option<u64>,
+    /// SQL of the variable `row` by column, instead of the column's generator.
+    pub expressions: BTreeMap<String, String>,
+    /// PL/pgSQL statements instead of the loop; may use `first_row` and `last_row`.
+    pub body: Option<String>,
 }
 
 /// Knobs of INSERT.

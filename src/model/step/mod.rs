@@ -1,14 +1,23 @@
 //! The steps of a trial.
 
+mod command;
+mod dump;
 mod load;
 mod read;
+mod window;
 
 use std::time::Duration;
 
 use serde::{Deserialize, Serialize};
 
-pub use load::{Copy, CopyFormat, CopySource, Insert, Load, LoadMethod, SameTransaction, Until, Verify};
-pub use read::{Cache, Decode, Read, ReadMethod, SelectMode, TextOrBinary};
+pub use command::{Capture, CaptureFrom, Command, Stream, Unit};
+pub use dump::{Dump, DumpFormat, DumpSource, Restore, Through};
+pub use load::{
+    Copy, CopyFormat, CopySource, Generate, Insert, Load, LoadMethod, Procedure, SameTransaction, Unnest,
+    Until, Verify,
+};
+pub use read::{By, Cache, Decode, Read, ReadMethod, SelectMode, State, TextOrBinary};
+pub use window::Window;
 
 /// One thing a trial does, measured.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
@@ -44,8 +53,14 @@ pub enum StepKind {
         /// All in one transaction.
         transaction: bool,
     },
+    /// Runs a client program.
+    Command(Command),
     /// Loads generated rows.
     Load(Load),
     /// Reads rows.
     Read(Read),
+    /// Writes tables into a dump.
+    Dump(Dump),
+    /// Brings tables back from a dump.
+    Restore(Restore),
 }

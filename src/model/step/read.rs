@@ -15,10 +15,16 @@ pub struct Read {
     pub method: ReadMethod,
     /// What the client does with them.
     pub decode: Decode,
-    /// Parallel connections; each reads one contiguous share of the table's pages.
+    /// Parallel connections; each reads a share of the table.
     pub clients: u32,
+    /// What the shares of several clients are.
+    #[serde(default)]
+    pub by: By,
     /// State of the caches before the read.
     pub cache: Cache,
+    /// State of the table before the read.
+    #[serde(default)]
+    pub state: State,
 }
 
 /// How rows are read.
@@ -37,6 +43,8 @@ pub enum ReadMethod {
         /// Format of the rows.
         format: CopyFormat,
     },
+    /// EXPLAIN (ANALYZE, BUFFERS, WAL) of the SELECT: the server scans, no rows travel.
+    Scan,
 }
 
 /// How much of a SELECT's result the client holds at once.
@@ -72,6 +80,23 @@ pub enum Decode {
     None,
     /// Every value is decoded and folded into a checksum that is stored and verified.
     Values,
+    /// Every number of float arrays, and of `bytea` columns made by `floats_of`, is decoded and its bits are folded
+    /// into a checksum that is the same for both; the values of other columns are left as they are.
+    Floats,
+}
+
+/// What the shares of several clients are.
+#[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum By {
+    /// Contiguous ranges of the table's pages.
+    #[default]
+    Pages,
+    /// Ranges of an integer column, from its smallest to its largest value.
+    Key {
+        /// Name of the column.
+        column: String,
+    },
 }
 
 /// State of the caches before a read.
@@ -82,4 +107,17 @@ pub enum Cache {
     AsIs,
     /// One discarded full scan first.
     Warm,
+    /// The server restarted and nothing of its files in the page cache.
+    Cold,
+}
+
+/// State of the table before a read.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum State {
+    /// As the steps before left it.
+    #[default]
+    AsLoaded,
+    /// VACUUM (FREEZE, ANALYZE) and CHECKPOINT first.
+    Settled,
 }

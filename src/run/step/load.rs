@@ -4,19 +4,23 @@ use std::time::Instant;
 
 use tokio::task::JoinSet;
 
-use super::{Taken, joined, moved, set_up, verify_table};
-use crate::engine::postgres::load::{self, WorkError};
-use crate::engine::postgres::quote_ident;
-use crate::engine::postgres::work::Progress;
-use crate::model::{Load, LoadMethod, Table, Until, Verify};
+use super::{Check, Taken, joined, moved, run_check, set_up, stalls};
+use crate::engine::postgres::load::{self, LoadClient, Supply, WorkError};
+use crate::engine::postgres::work::{Progress, WorkDone};
+use crate::engine::postgres::{quote_ident, verify};
+use crate::model::{Load, LoadMethod, Outside, Table, Until, Verify, Window};
 use crate::run::Expectations;
-use crate::run::sampler::Sampler;
-use crate::run::stage::Stage;
+use crate::run::pulse;
+use crate::run::sampler::{self, Sampler};
+use crate::run::stage::{AtEnd, Stage};
 
 pub(super) fn method(load: &Load) -> &'static str {
     match load.method {
         LoadMethod::Insert(_) => "insert",
         LoadMethod::Copy(_) => "copy",
+        LoadMethod::Unnest(_) => "unnest",
+        LoadMethod::Generate(_) => "generate",
+        LoadMethod::Procedure(_) => "procedure",
     }
 }
 
@@ -27,40 +31,113 @@ pub(super) async fn run_load(
     taken: &mut Taken,
 ) -> Result<(), WorkError> {
     let table = &stage.tables[load.table];
-    taken.measurement.rows_expected = Some(table.rows);
-    let progress = Progress::new(load.clients);
+    taken.measurement.rows_expected = load.duration.is_none().then_some(table.rows);
+    taken.measurement.content_unverified = load.method.content_is_its_own().map(str::to_owned);
+    let progress = Progress::timed(load.clients, load.duration);
     let start = Instant::now();
-    let instance = stage.instance;
-    let (clients, connecting) =
-        load::prepare(&instance.endpoint, instance.exchange.as_ref(), table, load, &progress).await?;
-    set_up(&mut taken.measurement, start.elapsed(), connecting);
+    let instance = &*stage.instance;
+    let ready = load::prepare(&instance.endpoint, instance.exchange.as_ref(), table, load, &progress).await?;
+    set_up(&mut taken.measurement, start.elapsed(), ready.connecting);
     stage.clear_the_way().await?;
-    let before = stage.before().await?;
+    let waits = stage.watch().await?;
+    let mut before = stage.before().await?;
 
-    let start = Instant::now();
-    let sampler = Sampler::start(&progress, start);
+    let (done, end) = match load.duration {
+        None => until_the_last_row(stage, load, ready.clients, &progress, taken).await?,
+        Some(window) => {
+            let (done, edge, end) = by_duration(stage, ready.clients, &window, &progress, taken).await?;
+            before.window_opens(edge);
+            expectations.loaded(table, ready.supplies.iter().map(Supply::taken).collect());
+            (done, end)
+        }
+    };
+    if load.duration.is_none() {
+        expectations.loaded(table, Vec::new());
+    }
+    taken.measurement.pressure.client_wait_share = waits.finish();
+    stalls(&progress.timeline(), taken);
+    let flushed = end_points(stage, load, table, taken).await?;
+    stage.conclude(&before, &end, flushed, Some(table), &mut taken.measurement).await?;
+    // Rows that are lost already void the trial, whatever a later read wants to meet.
+    if load.verify == Verify::Now || done.rows != expectations.count(table) {
+        run_check(stage, &Check::Loaded(load.table), expectations, &mut taken.measurement).await
+    } else {
+        taken.verify_later = Some(Check::Loaded(load.table));
+        Ok(())
+    }
+}
+
+/// The clients begin to work.
+fn at_work(clients: Vec<LoadClient>) -> JoinSet<Result<WorkDone, WorkError>> {
     let mut work = JoinSet::new();
     for client in clients {
         work.spawn(client.work());
     }
-    let done = joined(work).await;
+    work
+}
+
+async fn until_the_last_row(
+    stage: &Stage<'_>,
+    load: &Load,
+    clients: Vec<LoadClient>,
+    progress: &Progress,
+    taken: &mut Taken,
+) -> Result<(WorkDone, AtEnd), WorkError> {
+    let start = Instant::now();
+    progress.begin(start);
+    let sampler = Sampler::start(progress, start);
+    let done = joined(at_work(clients)).await;
     let seconds = start.elapsed().as_secs_f64();
     taken.samples = sampler.finish(taken.measurement.step_index, &taken.measurement.step);
-    let done = done?;
+    let mut done = done?;
     let end = stage.at_end().await?;
-
+    if matches!(&load.method, LoadMethod::Procedure(procedure) if procedure.body.is_some()) {
+        done.rows = verify::count(&stage.owner.client, &stage.tables[load.table]).await?;
+    }
     taken.measurement.spans.seconds = seconds;
     moved(&done, taken);
-    taken.measurement.spans.transfer = Some((seconds - done.commit.as_secs_f64()).max(0.0));
-    let flushed = end_points(stage, load, table, taken).await?;
-    stage.conclude(&before, &end, flushed, Some(table), &mut taken.measurement).await?;
-    // Rows that are lost already void the trial, whatever a later read wants to meet.
-    if load.verify == Verify::Now || done.rows != table.rows {
-        verify_table(stage, load.table, expectations, &mut taken.measurement).await
-    } else {
-        taken.verify_later = Some(load.table);
-        Ok(())
-    }
+    // Where the commits lie inside one statement, nobody can tell them from the rest.
+    taken.measurement.spans.transfer = (!matches!(load.method, LoadMethod::Procedure(_)))
+        .then(|| (seconds - done.commit.as_secs_f64()).max(0.0));
+    Ok((done, end))
+}
+
+/// Works through warm-up and window and commits what is open. What the server and this process used is read at both
+/// edges of the window; `seconds` is the window as it was asked for, and rows count where their COMMIT was acknowledged.
+async fn by_duration(
+    stage: &Stage<'_>,
+    clients: Vec<LoadClient>,
+    window: &Window,
+    progress: &Progress,
+    taken: &mut Taken,
+) -> Result<(WorkDone, AtEnd, AtEnd), WorkError> {
+    let start = tokio::time::Instant::now();
+    progress.begin(start.into_std());
+    let edges = async {
+        tokio::time::sleep_until(start + window.warm_up).await;
+        let opened = stage.at_end().await?;
+        tokio::time::sleep_until(start + window.end()).await;
+        Ok((opened, stage.at_end().await?))
+    };
+    let work = async { tokio::try_join!(joined(at_work(clients)), edges) };
+    let ended = tokio::select! {
+        ended = work => ended,
+        never = pulse::beat(&stage.request.pulse, &taken.measurement.step, window, progress) => match never {},
+    };
+    let timeline = progress.timeline();
+    taken.samples = sampler::timed(&timeline, taken.measurement.step_index, &taken.measurement.step);
+    let (done, (opened, closed)) = ended?;
+    moved(&done, taken);
+    let phases = timeline.phases();
+    let measurement = &mut taken.measurement;
+    measurement.rows = Some(phases.inside);
+    measurement.spans.seconds = window.measure.as_secs_f64();
+    measurement.outside = Some(Outside {
+        warm_up: window.warm_up.as_secs_f64(),
+        rows_warm_up: phases.before,
+        rows_after: phases.after,
+    });
+    Ok((done, opened, closed))
 }
 
 /// The end points after the commit, each a span of its own. Returns how many CHECKPOINTs that took.

@@ -1,7 +1,11 @@
 //! One step: counters before, clock, work, clock, counters after. The runner owns the clock.
 
+mod command;
+mod dump;
 mod load;
 mod read;
+mod read_state;
+mod restore;
 mod statements;
 mod verify;
 
@@ -11,31 +15,45 @@ use std::time::Duration;
 use tokio::task::JoinSet;
 
 use super::Expectations;
+use super::command::Printed;
 use super::stage::Stage;
 use crate::data::Content;
 use crate::engine::postgres::load::WorkError;
-use crate::engine::postgres::work::WorkDone;
-use crate::model::{Measurement, Sample, Step, StepKind, Table};
+use crate::engine::postgres::timeline::Timeline;
+use crate::engine::postgres::work::{Latencies, WorkDone};
+use crate::model::{Measurement, Sample, Step, StepKind, Table, Through};
 
-pub(super) use verify::verify_table;
+pub(super) use dump::Dumped;
+pub(super) use verify::{Check, run_check};
 
 /// A step's measurement while it grows: what is there when the step fails is kept.
 pub(in crate::run) struct Taken {
     pub(super) measurement: Measurement,
     pub(super) samples: Vec<Sample>,
-    /// The table whose content is verified after the last step.
-    pub(super) verify_later: Option<usize>,
+    /// What is verified after the last step.
+    pub(super) verify_later: Option<Check>,
+    /// What a client program has printed so far.
+    printed: Option<Printed>,
 }
 
 impl Taken {
+    /// Names and texts of the files that a client program's output becomes.
+    pub(super) fn outputs(&self) -> Vec<(String, String)> {
+        let files = self.measurement.output.as_ref().zip(self.printed.as_ref());
+        files.map(|(name, printed)| printed.files(name)).unwrap_or_default()
+    }
+
     /// The identity of a step, before anything was measured.
     pub(super) fn of(step: &Step, index: u32, tables: &[Arc<Table>]) -> Self {
         let (kind, method, table, clients) = match &step.kind {
             StepKind::Create { table, .. } => ("create", "", Some(*table), 1),
             StepKind::Index { table } => ("index", "", Some(*table), 1),
             StepKind::Sql { .. } => ("sql", "", None, 1),
+            StepKind::Command(_) => ("command", "", None, 1),
             StepKind::Load(load) => ("load", load::method(load), Some(load.table), load.clients),
             StepKind::Read(read) => ("read", read::method(read), Some(read.table), read.clients),
+            StepKind::Dump(dump) => ("dump", dump.format.name(), None, dump.jobs),
+            StepKind::Restore(restore) => ("restore", through(restore.through), None, restore.jobs),
         };
         let measurement = Measurement {
             step_index: index,
@@ -47,20 +65,27 @@ impl Taken {
             clients,
             ..Measurement::default()
         };
-        Self { measurement, samples: Vec::new(), verify_later: None }
+        Self { measurement, samples: Vec::new(), verify_later: None, printed: None }
+    }
+}
+
+fn through(through: Through) -> &'static str {
+    match through {
+        Through::Direct => "direct",
+        Through::Psql => "psql",
     }
 }
 
 /// Runs one step. On an error `taken` holds what was measured until then.
 pub(super) async fn run_step(
-    stage: &Stage<'_>,
+    stage: &mut Stage<'_>,
     step: &Step,
     expectations: &mut Expectations,
     taken: &mut Taken,
 ) -> Result<(), WorkError> {
     match &step.kind {
         StepKind::Create { table, with_indexes } => {
-            let table = &stage.tables[*table];
+            let table = &Arc::clone(&stage.tables[*table]);
             let mut sql: Vec<&String> = Vec::new();
             for copy in &table.copies {
                 sql.extend(&copy.ddl);
@@ -77,8 +102,11 @@ pub(super) async fn run_step(
             statements::run_statements(stage, &sql.iter().collect::<Vec<_>>(), *transaction, None, taken)
                 .await
         }
+        StepKind::Command(command) => command::run_command(stage, &step.name, command, taken).await,
         StepKind::Load(load) => load::run_load(stage, load, expectations, taken).await,
         StepKind::Read(read) => read::run_read(stage, read, expectations, taken).await,
+        StepKind::Dump(dump) => dump::run_dump(stage, dump, taken).await,
+        StepKind::Restore(restore) => restore::run_restore(stage, restore, expectations, taken).await,
     }
 }
 
@@ -105,9 +133,17 @@ fn moved(done: &WorkDone, taken: &mut Taken) {
     measurement.rows = Some(done.rows);
     measurement.payload_bytes = Some(done.payload_bytes);
     measurement.batch_latency = done.batches.percentiles();
+    measurement.scheduled_latency = done.scheduled.as_ref().and_then(Latencies::percentiles);
     measurement.commit_latency = done.commits.percentiles();
     measurement.spans.commit = measurement.commit_latency.map(|_| done.commit.as_secs_f64());
     measurement.spans.first_row = done.first_row.map(|span| span.as_secs_f64());
+}
+
+/// How long nothing came, as far as the batches tell. `seconds` must be measured before.
+fn stalls(timeline: &Timeline, taken: &mut Taken) {
+    let (gap, share) = timeline.stalls(taken.measurement.spans.seconds);
+    taken.measurement.longest_gap = gap;
+    taken.measurement.stalled_share = share;
 }
 
 fn hex(content: Content) -> String {

@@ -2,7 +2,11 @@
 
 #![expect(clippy::cast_precision_loss, reason = "sizes are estimates")]
 
+use std::time::Duration;
+
+use super::duration;
 use super::finding::Finding;
+use super::load_in_server;
 use super::tables::MAX_MESSAGE;
 use crate::model::{Copy, CopyFormat, Insert, Load, LoadMethod, SameTransaction, Table};
 use crate::plan::text_row_bytes;
@@ -16,7 +20,7 @@ const FREEZE_RULE: &str = "PostgreSQL documentation, COPY, FREEZE: only into a t
     the current transaction, and not into a partitioned table";
 
 /// All findings about a load step.
-pub(super) fn check(index: usize, load: &Load, table: &Table) -> Vec<Finding> {
+pub(super) fn check(index: usize, load: &Load, table: &Table, timeout: Duration) -> Vec<Finding> {
     let base = format!("steps.{index}.load");
     let mut findings = Vec::new();
     let copies = table.copies.len();
@@ -36,7 +40,19 @@ pub(super) fn check(index: usize, load: &Load, table: &Table) -> Vec<Finding> {
             let rules = Transaction { base: &base, load, copy, table };
             findings.extend(rules.check());
         }
+        LoadMethod::Unnest(unnest) => {
+            load_in_server::unnest(&format!("{base}.method.unnest"), unnest, table, &mut findings);
+        }
+        LoadMethod::Generate(generate) => {
+            let base = format!("{base}.method.generate");
+            load_in_server::generate(&base, generate, table, &mut findings);
+        }
+        LoadMethod::Procedure(procedure) => {
+            let base = format!("{base}.method.procedure");
+            load_in_server::procedure(&base, procedure, table, &mut findings);
+        }
     }
+    findings.extend(duration::check(&base, load, timeout));
     findings
 }
 
@@ -77,7 +93,7 @@ fn insert_rules(base: &str, insert: &Insert, table: &Table, findings: &mut Vec<F
     }
 }
 
-fn zero_rows(base: &str, counts: &[(&str, Option<u64>)], findings: &mut Vec<Finding>) -> bool {
+pub(super) fn zero_rows(base: &str, counts: &[(&str, Option<u64>)], findings: &mut Vec<Finding>) -> bool {
     let zeros = counts.iter().filter(|(_, rows)| *rows == Some(0));
     let made: Vec<Finding> = zeros
         .map(|(key, _)| {

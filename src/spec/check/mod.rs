@@ -4,10 +4,14 @@
 //! experiment file. Types and generators of columns are checked where they are bound.
 
 mod catalogue;
+mod dump;
+mod duration;
 mod finding;
 mod load;
+mod load_in_server;
 mod read;
 mod settings;
+mod sql;
 mod steps;
 mod tables;
 mod value;

@@ -1,10 +1,13 @@
 //! Rules for read steps.
 
 use super::finding::Finding;
-use crate::model::{Read, ReadMethod, SelectMode, Table};
+use crate::model::{
+    By, Cache, ColumnType, CopyFormat, Decode, EnvironmentSpec, Read, ReadMethod, SelectMode, Storage, Table,
+    TextOrBinary,
+};
 
 /// All findings about a read step.
-pub(super) fn check(index: usize, read: &Read, table: &Table) -> Vec<Finding> {
+pub(super) fn check(index: usize, read: &Read, table: &Table, environment: &EnvironmentSpec) -> Vec<Finding> {
     let base = format!("steps.{index}.read");
     let mut findings = Vec::new();
     let copies = table.copies.len();
@@ -17,13 +20,13 @@ pub(super) fn check(index: usize, read: &Read, table: &Table) -> Vec<Finding> {
         );
         findings.push(Finding::new(format!("{base}.clients"), message).expected(format!("{copies} or more")));
     }
-    if table.partitioned && read.clients as usize > copies {
+    if table.partitioned && read.clients as usize > copies && read.by == By::Pages {
         let message = format!("{} clients cannot share the partitioned table `{}`", read.clients, table.name);
         let finding = Finding::new(format!("{base}.clients"), message);
         findings.push(
             finding
                 .expected(format!("{copies}"))
-                .hint("clients share a table by its pages, and a partitioned table has none of its own"),
+                .hint("clients share a table by its pages, and a partitioned table has none of its own: share it by a key (`by: key, key: COLUMN`)"),
         );
     }
     if read.columns.is_empty() {
@@ -45,7 +48,68 @@ pub(super) fn check(index: usize, read: &Read, table: &Table) -> Vec<Finding> {
         );
         findings.push(finding.expected(format!("1 to {}", i32::MAX)));
     }
+    findings.extend(key(&base, read, table));
+    findings.extend(decoding(&base, read, table));
+    findings.extend(lossy_text(&base, read, environment));
+    if read.cache == Cache::Cold && environment.storage == Storage::Tmpfs {
+        let finding = Finding::new(format!("{base}.cache"), "rows on `storage: tmpfs` are never cold");
+        findings.push(finding.hint("use `storage: layer` or `volume` in the environment"));
+    }
     findings
+}
+
+/// The column whose ranges are the clients' shares.
+fn key(base: &str, read: &Read, table: &Table) -> Option<Finding> {
+    let By::Key { column: name } = &read.by else { return None };
+    let pointer = format!("{base}.key");
+    let Some(column) = table.columns.iter().find(|column| column.name == *name) else {
+        return Some(unknown_column(pointer, name, table));
+    };
+    let integer = matches!(column.kind, ColumnType::Int2 | ColumnType::Int4 | ColumnType::Int8);
+    (!integer).then(|| {
+        let message = format!("column `{name}` is of type {}, not of an integer type", column.sql_type);
+        Finding::new(pointer, message).expected("a column of type smallint, integer or bigint")
+    })
+}
+
+/// Whether there is anything to decode.
+fn decoding(base: &str, read: &Read, table: &Table) -> Option<Finding> {
+    let pointer = format!("{base}.decode");
+    if read.method == ReadMethod::Scan && read.decode != Decode::None {
+        let finding = Finding::new(pointer, "no rows travel in a scan, so there is nothing to decode");
+        return Some(finding.hint("take `decode` out, or read by `select` or `copy_out`"));
+    }
+    let numbers = read.columns.iter().any(|name| table.numbers_in(name).is_some());
+    (read.decode == Decode::Floats && !numbers).then(|| {
+        let message = format!("no column of table `{}` that is read holds floats", table.name);
+        Finding::new(pointer, message)
+            .expected("a column of type float4[] or float8[], or a bytea column made by `floats_of` of one")
+    })
+}
+
+/// Settings under which the text of a value is not the value.
+fn lossy_text(base: &str, read: &Read, environment: &EnvironmentSpec) -> Option<Finding> {
+    let text = matches!(
+        read.method,
+        ReadMethod::Select { format: TextOrBinary::Text, .. }
+            | ReadMethod::CopyOut { format: CopyFormat::Text | CopyFormat::Csv }
+    );
+    if !text || read.decode == Decode::None {
+        return None;
+    }
+    let lossy = environment.settings.iter().find(|(name, value)| {
+        let value = value.to_string();
+        match name.to_ascii_lowercase().as_str() {
+            "datestyle" => !value.to_ascii_uppercase().contains("ISO"),
+            "extra_float_digits" => value.trim().parse::<i64>().is_ok_and(|digits| digits < 1),
+            _ => false,
+        }
+    });
+    lossy.map(|(name, value)| {
+        let message = format!("values cannot be decoded from text while `{name}` is {value}");
+        let finding = Finding::new(format!("{base}.decode"), message);
+        finding.expected("DateStyle ISO and extra_float_digits of 1 or more").hint("or read in binary")
+    })
 }
 
 fn unknown_column(pointer: String, name: &str, table: &Table) -> Finding {

@@ -3,8 +3,8 @@
 use std::collections::HashSet;
 
 use super::finding::Finding;
-use super::{load, read};
-use crate::model::{BoundTrial, Load, LoadMethod, Read, SameTransaction, Step, StepKind};
+use super::{dump, load, read, sql};
+use crate::model::{BoundTrial, Dump, Load, LoadMethod, Read, Restore, SameTransaction, Step, StepKind};
 
 /// Most clients of a step: PostgreSQL forks a process for each.
 const MAX_CLIENTS: u32 = 1000;
@@ -16,9 +16,11 @@ pub(super) fn check(trial: &BoundTrial) -> Vec<Finding> {
         history.step(index);
     }
     let mut findings = history.findings;
-    let works = |kind: &StepKind| matches!(kind, StepKind::Load(_) | StepKind::Sql { .. });
+    let works = |kind: &StepKind| {
+        matches!(kind, StepKind::Load(_) | StepKind::Sql { .. } | StepKind::Restore(_) | StepKind::Command(_))
+    };
     if !trial.steps.iter().any(|step| works(&step.kind)) {
-        let message = "no step loads rows or runs SQL, so there is nothing to measure";
+        let message = "no step loads rows, runs SQL or a command, so there is nothing to measure";
         findings.push(Finding::new("steps", message).hint("add a `load` step"));
     }
     findings
@@ -65,9 +67,13 @@ impl<'a> History<'a> {
         match &step.kind {
             StepKind::Create { table, with_indexes } => self.create(index, *table, *with_indexes),
             StepKind::Index { table } => self.index(index, *table),
-            StepKind::Sql { statements, .. } => self.sql_step(statements),
+            StepKind::Sql { statements, transaction } => self.sql_step(index, statements, *transaction),
+            // A program may do anything that SQL may do.
+            StepKind::Command(_) => self.sql = true,
             StepKind::Load(load) => self.load(index, load),
             StepKind::Read(read) => self.read(index, read),
+            StepKind::Dump(dump) => self.dump(index, dump),
+            StepKind::Restore(restore) => self.restore(index, restore),
         }
     }
 
@@ -113,8 +119,9 @@ impl<'a> History<'a> {
         self.tables[table].indexed.get_or_insert(index);
     }
 
-    fn sql_step(&mut self, statements: &[String]) {
+    fn sql_step(&mut self, index: usize, statements: &[String], transaction: bool) {
         self.sql = true;
+        self.findings.extend(sql::check(index, statements, transaction, self.trial.environment.versions));
         let empties = |sql: &String| {
             let upper = sql.to_ascii_uppercase();
             ["TRUNCATE", "DELETE", "DROP"].iter().any(|word| upper.contains(word))
@@ -141,7 +148,7 @@ impl<'a> History<'a> {
         let table = load.table;
         let same_transaction = match &load.method {
             LoadMethod::Copy(copy) => copy.same_transaction,
-            LoadMethod::Insert(_) => SameTransaction::None,
+            _ => SameTransaction::None,
         };
         match (same_transaction, self.tables[table].created) {
             (SameTransaction::Create, Some(before)) => {
@@ -176,8 +183,8 @@ impl<'a> History<'a> {
         }
         self.tables[table].loaded = Some(index);
         self.clients(index, "load", load.clients);
-        let table = &self.trial.tables[table];
-        self.findings.extend(load::check(index, load, table));
+        let (table, timeout) = (&self.trial.tables[table], self.trial.steps[index].timeout);
+        self.findings.extend(load::check(index, load, table, timeout));
     }
 
     fn read(&mut self, index: usize, read: &Read) {
@@ -190,7 +197,43 @@ impl<'a> History<'a> {
         }
         self.clients(index, "read", read.clients);
         let table = &self.trial.tables[read.table];
-        self.findings.extend(read::check(index, read, table));
+        self.findings.extend(read::check(index, read, table, &self.trial.environment));
+    }
+
+    fn dump(&mut self, index: usize, dump: &Dump) {
+        self.findings.extend(dump::dump(index, dump));
+        for table in &dump.tables {
+            if self.tables[*table].created.is_none() && !self.sql {
+                let message =
+                    format!("table `{}` does not exist here, so it cannot be dumped", self.name(*table));
+                let hint = "name the tables that exist: `tables: [...]`, or create and load it before";
+                self.report(format!("steps.{index}.dump"), message, hint);
+            }
+            if dump.drop {
+                self.tables[*table] = Past::default();
+            }
+        }
+    }
+
+    fn restore(&mut self, index: usize, restore: &Restore) {
+        self.findings.extend(dump::restore(index, restore));
+        for table in &restore.tables {
+            if let Some(before) = self.tables[*table].created.filter(|_| !self.sql) {
+                let message = format!(
+                    "table `{}` would be restored, but step `{}` has created it and nothing has dropped it",
+                    self.name(*table),
+                    self.step_name(before)
+                );
+                let hint = "leave the `dump` step's `drop` at true, or take the earlier step out";
+                self.report(format!("steps.{index}.restore.from"), message, hint);
+            }
+            let indexed = restore.with_indexes.then_some(index);
+            self.tables[*table] = Past { created: Some(index), indexed, loaded: Some(index) };
+        }
+        // A dump that no table describes may bring anything.
+        self.sql |= restore.tables.is_empty();
+        let pointer = format!("steps.{index}.restore.jobs");
+        self.findings.extend(super::settings::connections(&self.trial.environment, restore.jobs, pointer));
     }
 
     fn needs_table(&mut self, index: usize, key: &str, table: usize) {
@@ -226,7 +269,10 @@ fn key(kind: &StepKind) -> &'static str {
         StepKind::Create { .. } => "create",
         StepKind::Index { .. } => "index",
         StepKind::Sql { .. } => "sql",
+        StepKind::Command(_) => "command",
         StepKind::Load(_) => "load",
         StepKind::Read(_) => "read",
+        StepKind::Dump(_) => "dump",
+        StepKind::Restore(_) => "restore",
     }
 }

@@ -5,22 +5,24 @@
 use std::collections::HashMap;
 
 use super::finding::Finding;
-use crate::model::{BoundTrial, Table};
+use crate::model::{BoundTrial, Column, ColumnType, DEFAULT_BLOCK_SIZE, Generator, Table};
 use crate::plan::{row_bytes, smallest_row_bytes, text_row_bytes};
 use crate::spec::ddl::MAX_COLUMNS;
 
 /// Most rows of a table. More would need tens of terabytes and weeks.
 const MAX_ROWS: u64 = 1_000_000_000_000;
-/// Largest tuple that fits on a page of 8 kB (`MaxHeapTupleSize`).
-const MAX_TUPLE: f64 = 8160.0;
+/// What a page keeps for itself and for the pointer to its only tuple (`MaxHeapTupleSize` in `access/htup_details.h`).
+const PAGE_OVERHEAD: u32 = 32;
 /// Longest message the server takes: 1 GiB less the terminating bytes.
 pub(super) const MAX_MESSAGE: f64 = 1_073_741_822.0;
 
 /// All findings about the tables of a trial.
 pub(super) fn check(trial: &BoundTrial) -> Vec<Finding> {
     let mut findings = Vec::new();
+    let page = trial.environment.block_size.unwrap_or(DEFAULT_BLOCK_SIZE);
     for table in &trial.tables {
-        findings.extend([columns(table), rows(table), row_size(table)].into_iter().flatten());
+        findings.extend([columns(table), rows(table), row_size(table, page)].into_iter().flatten());
+        findings.extend(table.columns.iter().filter_map(|column| float_source(table, column)));
     }
     findings.extend(names(trial));
     findings
@@ -38,6 +40,26 @@ fn columns(table: &Table) -> Option<Finding> {
     (count > MAX_COLUMNS).then(|| {
         let message = format!("table `{}` has {count} columns", table.name);
         Finding::new(pointer, message).expected(format!("at most {MAX_COLUMNS}, PostgreSQL's limit"))
+    })
+}
+
+/// Bytes of floats need a column to take the numbers from.
+fn float_source(table: &Table, column: &Column) -> Option<Finding> {
+    let Generator::FloatsOf(source) = &column.generator else { return None };
+    let pointer = format!("tables.{}.values.{}.floats_of", table.name, column.name);
+    let expected = "a column of type float4[] or float8[] of the same table";
+    let Some(found) = table.columns.iter().find(|other| other.name == *source) else {
+        let message = format!("table `{}` has no column `{source}`", table.name);
+        return Some(Finding::new(pointer, message).expected(expected));
+    };
+    if table.numbers_in(&column.name).is_none() || found.kind == ColumnType::Bytea {
+        let message = format!("column `{source}` of type {} holds no floats", found.sql_type);
+        return Some(Finding::new(pointer, message).expected(expected));
+    }
+    (column.not_null && (found.nulls > 0.0)).then(|| {
+        let message =
+            format!("column `{}` is NOT NULL, but `{source}` has NULLs to take numbers from", column.name);
+        Finding::new(pointer, message).hint("take `nulls` out there, or NOT NULL here")
     })
 }
 
@@ -64,15 +86,16 @@ fn size_text(bytes: f64) -> String {
 }
 
 /// A row must fit on a page once its long values are stored elsewhere, and in one message.
-fn row_size(table: &Table) -> Option<Finding> {
+fn row_size(table: &Table, page: u32) -> Option<Finding> {
+    let max_tuple = f64::from(page.saturating_sub(PAGE_OVERHEAD));
     let pointer = format!("tables.{}.values", table.name);
     let smallest = smallest_row_bytes(&table.columns);
-    if table.columns.len() <= MAX_COLUMNS && smallest > MAX_TUPLE {
+    if table.columns.len() <= MAX_COLUMNS && smallest > max_tuple {
         let message = format!(
             "rows of table `{}` take about {smallest:.0} bytes even with long values stored elsewhere, more than fits on a page",
             table.name
         );
-        let finding = Finding::new(pointer, message).expected(format!("at most {MAX_TUPLE:.0} bytes"));
+        let finding = Finding::new(pointer, message).expected(format!("at most {max_tuple:.0} bytes"));
         return Some(finding.hint("use fewer or narrower columns"));
     }
     let longest = text_row_bytes(&table.columns);

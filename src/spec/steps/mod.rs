@@ -1,13 +1,17 @@
 //! `steps` of one treatment: names resolved, options checked, defaults filled in.
 
+mod command;
+mod dump;
 mod load;
 mod read;
 
+use std::path::Path;
 use std::time::Duration;
 
 use crate::model::{Step, StepKind, Table};
 use crate::spec::ddl::split_statements;
 use crate::spec::diagnostic::Diagnostics;
+use crate::spec::files::Files;
 use crate::spec::suggest::{did_you_mean, one_of};
 use crate::spec::tree::Node;
 use crate::spec::units::{Count, Span};
@@ -26,6 +30,10 @@ pub struct StepBinder<'a> {
     pub tables: &'a [Table],
     /// Names of all tables of the file, also of those that are wrong.
     pub table_names: &'a [&'a str],
+    /// Files that the experiment names.
+    pub files: &'a Files,
+    /// Folder of the experiment file.
+    pub folder: &'a Path,
 }
 
 impl StepBinder<'_> {
@@ -34,7 +42,7 @@ impl StepBinder<'_> {
         let mut steps: Vec<Step> = Vec::new();
         for (file, index) in files.iter().zip(indexes) {
             let path = format!("steps.{index}");
-            let kind = self.kind(file, &path, found);
+            let kind = self.kind(file, &path, &steps, found);
             let (given, default, timeout, word) = header(file);
             let path = format!("{path}.{word}");
             if let Some(name) = given {
@@ -44,7 +52,7 @@ impl StepBinder<'_> {
             let timeout = timeout.map_or(DEFAULT_TIMEOUT, |span| span.0);
             steps.extend(kind.map(|kind| Step { name, timeout, kind }));
         }
-        load::verify_at_end(files, &mut steps);
+        dump::verify_at_end(files, &mut steps);
         steps
     }
 
@@ -70,7 +78,13 @@ impl StepBinder<'_> {
         }
     }
 
-    fn kind(&self, file: &StepFile, path: &str, found: &mut Diagnostics) -> Option<StepKind> {
+    fn kind(
+        &self,
+        file: &StepFile,
+        path: &str,
+        before: &[Step],
+        found: &mut Diagnostics,
+    ) -> Option<StepKind> {
         match file {
             StepFile::Create(create) => {
                 let table = self.table(&create.0.table, &format!("{path}.create"), found)?;
@@ -89,19 +103,31 @@ impl StepBinder<'_> {
                 }
                 Some(StepKind::Sql { statements, transaction: sql.0.transaction.unwrap_or(false) })
             }
+            StepFile::Command(command) => {
+                self.command(command, &format!("{path}.command"), found).map(StepKind::Command)
+            }
             StepFile::Load(load) => self.load(load, &format!("{path}.load"), found).map(StepKind::Load),
             StepFile::Read(read) => self.read(read, &format!("{path}.read"), found).map(StepKind::Read),
+            StepFile::Dump(dump) => self.dump(dump, &format!("{path}.dump"), found).map(StepKind::Dump),
+            StepFile::Restore(restore) => {
+                self.restore(restore, &format!("{path}.restore"), before, found).map(StepKind::Restore)
+            }
         }
     }
 
     /// Index of a table; `path` may be the step itself when only the name is written.
     fn table(&self, name: &str, path: &str, found: &mut Diagnostics) -> Option<usize> {
+        self.table_at(name, &format!("{path}.table"), found)
+    }
+
+    /// Index of a table whose name stands at `path`.
+    fn table_at(&self, name: &str, path: &str, found: &mut Diagnostics) -> Option<usize> {
         if let Some(index) = self.tables.iter().position(|table| table.name == name) {
             return Some(index);
         }
         // Without any table, that is the mistake.
         if !self.table_names.is_empty() && !self.table_names.contains(&name) {
-            let problem = self.tree.problem(&format!("{path}.table"), format!("there is no table `{name}`"));
+            let problem = self.tree.problem(path, format!("there is no table `{name}`"));
             let hint = did_you_mean(name, self.table_names.iter().copied());
             found.push(problem.expected(one_of(self.table_names.iter().copied())).maybe_hint(hint));
         }
@@ -135,8 +161,11 @@ fn header(file: &StepFile) -> (Option<&str>, &'static str, Option<Span>, &'stati
         StepFile::Create(step) => (step.0.name.as_deref(), "create", step.0.timeout, "create"),
         StepFile::Index(step) => (step.0.name.as_deref(), "index", step.0.timeout, "index"),
         StepFile::Sql(step) => (step.0.name.as_deref(), "sql", step.0.timeout, "sql"),
+        StepFile::Command(step) => (step.name.as_deref(), "command", step.timeout, "command"),
         StepFile::Load(step) => (step.name.as_deref(), load::default_name(step), step.timeout, "load"),
         StepFile::Read(step) => (step.name.as_deref(), read::default_name(step), step.timeout, "read"),
+        StepFile::Dump(step) => (step.name.as_deref(), "dump", step.timeout, "dump"),
+        StepFile::Restore(step) => (step.name.as_deref(), "restore", step.timeout, "restore"),
     }
 }
 

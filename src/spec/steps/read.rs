@@ -1,10 +1,10 @@
 //! `read` steps: options checked, defaults filled in.
 
 use super::StepBinder;
-use crate::model::{Cache, CopyFormat, Decode, Read, ReadMethod, SelectMode, Table, TextOrBinary};
+use crate::model::{By, Cache, CopyFormat, Decode, Read, ReadMethod, SelectMode, State, Table, TextOrBinary};
 use crate::spec::diagnostic::Diagnostics;
 use crate::spec::suggest::{did_you_mean, one_of};
-use crate::spec::wire::step::{ReadFile, ReadMethodFile, SelectModeFile};
+use crate::spec::wire::step::{ByWord, ReadFile, ReadMethodFile, SelectModeFile};
 
 impl StepBinder<'_> {
     pub(super) fn read(&self, file: &ReadFile, path: &str, found: &mut Diagnostics) -> Option<Read> {
@@ -35,7 +35,9 @@ impl StepBinder<'_> {
             ReadMethodFile::CopyOut(copy) => {
                 ReadMethod::CopyOut { format: copy.format.map_or(CopyFormat::Text, CopyFormat::from) }
             }
+            ReadMethodFile::Scan(_) => ReadMethod::Scan,
         };
+        let by = self.shares(file, path, found);
         let table = table?;
         Some(Read {
             table,
@@ -43,8 +45,29 @@ impl StepBinder<'_> {
             method,
             decode: file.decode.map_or(Decode::None, Decode::from),
             clients: clients?,
+            by: by?,
             cache: file.cache.map_or(Cache::AsIs, Cache::from),
+            state: file.state.map_or(State::AsLoaded, State::from),
         })
+    }
+
+    /// What the shares of several clients are.
+    fn shares(&self, file: &ReadFile, path: &str, found: &mut Diagnostics) -> Option<By> {
+        match (file.by, &file.key) {
+            (Some(ByWord::Key), Some(column)) => Some(By::Key { column: column.clone() }),
+            (Some(ByWord::Key), None) => {
+                let problem = self.tree.problem(&format!("{path}.by"), "the key is not named");
+                found.push(problem.expected("`by: key, key: COLUMN` with an integer column"));
+                None
+            }
+            (_, Some(_)) => {
+                let problem =
+                    self.tree.problem(&format!("{path}.key"), "clients share the table by its pages here");
+                found.push(problem.hint("write `by: key` beside it, or take `key` out"));
+                None
+            }
+            (_, None) => Some(By::Pages),
+        }
     }
 
     fn read_columns(
@@ -84,5 +107,6 @@ pub(super) fn default_name(step: &ReadFile) -> &'static str {
     match step.method {
         ReadMethodFile::Select(_) => "select",
         ReadMethodFile::CopyOut(_) => "copy_out",
+        ReadMethodFile::Scan(_) => "scan",
     }
 }

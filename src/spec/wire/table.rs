@@ -34,6 +34,12 @@ pub struct TableFile {
     #[serde(default)]
     #[schemars(with = "BTreeMap<String, ValueFile>")]
     pub values: IndexMap<String, ValueFile>,
+    /// How values are made, by type, for columns that `values` does not name: `{integer: {uniform: {min: 0, max: 9}}, text: same}`.
+    /// A type without a length or precision stands for all lengths (`varchar`, `numeric`); with one it goes before it
+    /// (`varchar(20)`). Columns of the primary key are left out, and columns that are NOT NULL get no NULLs from it.
+    #[serde(default)]
+    #[schemars(with = "BTreeMap<String, ValueFile>")]
+    pub values_by_type: IndexMap<String, ValueFile>,
 }
 
 words! {

@@ -52,6 +52,8 @@ pub struct GeneratorFile {
     pub uuid: Option<UuidWord>,
     /// An array of generated elements.
     pub array: Option<ArrayFile>,
+    /// For `bytea`: the numbers of a `float4[]` or `float8[]` column of the same row, as big-endian IEEE 754.
+    pub floats_of: Option<String>,
     /// A JSON object with a generator for each key.
     #[schemars(with = "Option<BTreeMap<String, ValueFile>>")]
     pub object: Option<IndexMap<String, ValueFile>>,

@@ -3,6 +3,7 @@
 //! Files and `docs/RESULTS.md` are made from these tables, so they cannot disagree. Columns are only ever added; a change of
 //! meaning is a new name. Both raise [`SCHEMA_VERSION`].
 
+mod captures;
 mod identity;
 mod measurements;
 mod samples;
@@ -11,7 +12,7 @@ mod settings;
 use jiff::Timestamp;
 
 use super::manifest::RunManifest;
-use crate::model::{EffectiveSetting, Measurement, Sample, TrialRecord};
+use crate::model::{Captured, EffectiveSetting, Measurement, Sample, TrialRecord};
 
 /// Version of the results schema; stored in `run.json`, in every row and in every file's metadata.
 pub const SCHEMA_VERSION: u32 = 1;
@@ -85,6 +86,8 @@ pub(crate) struct Row<'a> {
     pub(crate) sample: Option<&'a Sample>,
     /// The setting, in `settings.parquet`.
     pub(crate) setting: Option<&'a EffectiveSetting>,
+    /// The number, in `captures.parquet`.
+    pub(crate) capture: Option<&'a Captured>,
 }
 
 /// A column of a file.
@@ -121,10 +124,10 @@ impl FileSchema {
     }
 }
 
-/// `measurements.parquet`, `samples.parquet`, `settings.parquet`.
+/// `measurements.parquet`, `samples.parquet`, `settings.parquet`, `captures.parquet`.
 #[must_use]
-pub fn files() -> [FileSchema; 3] {
-    [measurements::FILE, samples::FILE, settings::FILE]
+pub fn files() -> [FileSchema; 4] {
+    [measurements::FILE, samples::FILE, settings::FILE, captures::FILE]
 }
 
 /// Writes a table of columns: `name Kind "unit" "meaning" = |row| value;`

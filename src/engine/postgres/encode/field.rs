@@ -18,7 +18,12 @@ const INFINITY_SCALE: u16 = 32;
 
 /// Appends length and bytes of a value; `element` is memory for elements of arrays.
 #[inline]
-pub(super) fn put_field(value: Value<'_>, kind: &ColumnType, out: &mut BytesMut, element: &mut Scratch) {
+pub(in crate::engine::postgres) fn put_field(
+    value: Value<'_>,
+    kind: &ColumnType,
+    out: &mut BytesMut,
+    element: &mut Scratch,
+) {
     match value {
         Value::Null => out.put_i32(NULL),
         Value::Int(number) => put_integer(number, kind, out),
@@ -59,7 +64,7 @@ fn length(bytes: usize) -> i32 {
 }
 
 /// Writes the length of what `write` appends before it.
-fn measured(out: &mut BytesMut, write: impl FnOnce(&mut BytesMut)) {
+pub(in crate::engine::postgres) fn measured(out: &mut BytesMut, write: impl FnOnce(&mut BytesMut)) {
     let start = out.len();
     out.put_i32(0);
     write(out);
@@ -161,7 +166,7 @@ fn any_null(array: ArrayValue<'_>, element: &mut Scratch) -> bool {
 }
 
 /// The type's OID (`src/include/catalog/pg_type.dat`; fixed for all versions).
-fn type_oid(kind: &ColumnType) -> u32 {
+pub(in crate::engine::postgres) fn type_oid(kind: &ColumnType) -> u32 {
     match kind {
         ColumnType::Bool => 16,
         ColumnType::Bytea => 17,

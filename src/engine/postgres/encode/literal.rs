@@ -57,7 +57,8 @@ fn is_bare(value: Value<'_>) -> bool {
     }
 }
 
-fn quote(text: &str, out: &mut String) {
+/// Appends the text as an SQL literal.
+pub(super) fn quote(text: &str, out: &mut String) {
     let escaped = text.contains('\\');
     out.push_str(if escaped { "E'" } else { "'" });
     for character in text.chars() {

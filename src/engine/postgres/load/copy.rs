@@ -13,7 +13,7 @@ use std::time::Instant;
 use bytes::{Bytes, BytesMut};
 use futures_util::SinkExt;
 
-use super::{Task, WorkDone, WorkError, preamble};
+use super::{Batch, Task, WorkDone, WorkError, preamble};
 use crate::engine::postgres::encode::CopyEncoder;
 use crate::engine::postgres::{Exchange, Session};
 use crate::model::{Copy, CopySource};
@@ -43,26 +43,14 @@ impl Copier {
         let mut copier = Self { session, task, knobs, files: Vec::new() };
         if copier.knobs.source == CopySource::Server {
             let exchange = exchange.ok_or_else(|| WorkError::Protocol(NO_EXCHANGE.to_owned()))?;
-            for (index, rows) in copier.transactions().into_iter().enumerate() {
+            for (index, rows) in
+                copier.task.transactions(copier.knobs.rows_per_commit).into_iter().enumerate()
+            {
                 let file = copier.write_file(exchange, index, rows)?;
                 copier.files.push(file);
             }
         }
         Ok(copier)
-    }
-
-    /// The rows of each transaction.
-    fn transactions(&self) -> Vec<Range<u64>> {
-        let Range { start, end } = self.task.rows;
-        let step = self.knobs.rows_per_commit.unwrap_or(u64::MAX);
-        let mut parts = Vec::new();
-        let mut next = start;
-        while next < end || parts.is_empty() {
-            let until = end.min(next.saturating_add(step));
-            parts.push(next..until);
-            next = until;
-        }
-        parts
     }
 
     fn write_file(
@@ -105,51 +93,73 @@ impl Copier {
         format!("COPY {target} {columns} FROM {source} ({})", options.join(", "))
     }
 
-    pub(super) async fn work(self) -> Result<WorkDone, WorkError> {
+    pub(super) async fn work(mut self) -> Result<WorkDone, WorkError> {
         let mut done = WorkDone::default();
-        for (index, rows) in self.transactions().into_iter().enumerate() {
-            self.session.client.batch_execute("BEGIN").await?;
-            for sql in preamble(&self.task, self.knobs.same_transaction) {
-                self.session.client.batch_execute(&sql).await?;
+        if self.files.is_empty() {
+            let rows = self.knobs.rows_per_commit.unwrap_or(u64::MAX);
+            let mut next = self.task.next(rows).await?;
+            // A client without rows still does what is to be done in the transaction of its COPY.
+            if next.is_none() && !self.task.is_timed() {
+                next = Some(Batch { rows: 0..0, due: None });
             }
-            let start = Instant::now();
-            match self.files.get(index) {
-                Some(file) => self.load_file(file, &mut done).await?,
-                None => self.stream_rows(rows, &mut done).await?,
+            while let Some(batch) = next {
+                self.transaction(None, &batch, &mut done).await?;
+                next = self.task.next(rows).await?;
             }
-            done.batches.add(start.elapsed());
-            let start = Instant::now();
-            self.session.client.batch_execute("COMMIT").await?;
-            done.committed(start);
+        } else {
+            for (file, rows) in self.files.iter().zip(self.task.transactions(self.knobs.rows_per_commit)) {
+                self.transaction(Some(file), &Batch { rows, due: None }, &mut done).await?;
+            }
         }
         Ok(done)
     }
 
-    async fn load_file(&self, file: &ServerFile, done: &mut WorkDone) -> Result<(), WorkError> {
-        let path = format!("'{}'", file.server_path.replace('\'', "''"));
-        // A count that differs is no error here: the verification after the COMMIT can tell which rows are missing.
-        done.rows += self.session.client.execute(&self.statement(&path), &[]).await?;
-        done.payload_bytes += file.bytes;
-        self.task.progress.set(self.task.client, done.rows);
+    /// One COPY in a transaction of its own.
+    async fn transaction(
+        &self,
+        file: Option<&ServerFile>,
+        batch: &Batch,
+        done: &mut WorkDone,
+    ) -> Result<(), WorkError> {
+        self.session.client.batch_execute("BEGIN").await?;
+        for sql in preamble(&self.task, self.knobs.same_transaction) {
+            self.session.client.batch_execute(&sql).await?;
+        }
+        let start = Instant::now();
+        let (rows, bytes) = match file {
+            Some(file) => self.load_file(file).await?,
+            None => self.stream_rows(batch.rows.clone(), done.rows).await?,
+        };
+        self.task.answered(batch, rows, start, bytes, done);
+        let start = Instant::now();
+        self.session.client.batch_execute("COMMIT").await?;
+        self.task.committed(rows, Some(start), done);
         Ok(())
     }
 
-    async fn stream_rows(&self, rows: Range<u64>, done: &mut WorkDone) -> Result<(), WorkError> {
+    /// Rows that the server counted, and bytes of the file.
+    async fn load_file(&self, file: &ServerFile) -> Result<(u64, u64), WorkError> {
+        let path = format!("'{}'", file.server_path.replace('\'', "''"));
+        // A count that differs is no error here: the verification after the COMMIT can tell which rows are missing.
+        let rows = self.session.client.execute(&self.statement(&path), &[]).await?;
+        Ok((rows, file.bytes))
+    }
+
+    /// Rows that the server counted, and bytes sent; `before`: rows of the client's earlier transactions.
+    async fn stream_rows(&self, rows: Range<u64>, before: u64) -> Result<(u64, u64), WorkError> {
         let expected = rows.end - rows.start;
         let sink = self.session.client.copy_in::<_, Bytes>(&self.statement("STDIN")).await?;
         let mut sink = std::pin::pin!(sink);
         let mut encoder = self.encoder(rows);
-        let before = done.rows;
+        let mut bytes = 0;
         while let Some(chunk) = encoder.next_chunk() {
-            done.payload_bytes += chunk.len() as u64;
-            done.rows = before + expected - encoder.left();
+            bytes += chunk.len() as u64;
             // `feed` hands the chunk over without waiting for the socket; `send` would flush each.
             sink.feed(chunk).await?;
-            self.task.progress.set(self.task.client, done.rows);
+            self.task.progress.set(self.task.client, before + expected - encoder.left());
         }
         // What the server counted: a line `\\.` or a trigger makes it less than what was sent, without an error.
-        done.rows = before + sink.finish().await?;
-        Ok(())
+        Ok((sink.finish().await?, bytes))
     }
 }
 

@@ -47,33 +47,39 @@ impl Inserter {
         Ok(self.session.client.prepare(&sql).await?)
     }
 
-    pub(super) async fn work(self) -> Result<WorkDone, WorkError> {
+    pub(super) async fn work(mut self) -> Result<WorkDone, WorkError> {
         let mut done = WorkDone::default();
         let per_commit = self.knobs.rows_per_commit.unwrap_or(u64::MAX);
         // One statement per transaction is what autocommit means: no BEGIN and COMMIT around it.
         let explicit = per_commit > self.knobs.rows_per_statement || self.knobs.rows_per_batch > per_commit;
         let mut open = 0;
-        let mut next = self.task.rows.start;
-        while next < self.task.rows.end {
+        while let Some(batch) = self.task.next(self.knobs.rows_per_batch).await? {
             if explicit && open == 0 {
                 self.session.client.batch_execute("BEGIN").await?;
             }
-            let end = self.task.rows.end.min(next.saturating_add(self.knobs.rows_per_batch));
             let start = Instant::now();
-            done.payload_bytes += self.batch(next..end).await?;
-            done.batches.add(start.elapsed());
-            done.rows += end - next;
-            open += end - next;
-            next = end;
-            self.task.progress.set(self.task.client, done.rows);
-            if explicit && (open >= per_commit || next == self.task.rows.end) {
-                let start = Instant::now();
-                self.session.client.batch_execute("COMMIT").await?;
-                done.committed(start);
+            let bytes = self.batch(batch.rows.clone()).await?;
+            let rows = batch.rows.end - batch.rows.start;
+            self.task.answered(&batch, rows, start, bytes, &mut done);
+            open += rows;
+            if !explicit {
+                self.task.committed(open, None, &mut done);
                 open = 0;
+            } else if open >= per_commit {
+                self.commit(&mut open, &mut done).await?;
             }
         }
+        if open > 0 {
+            self.commit(&mut open, &mut done).await?;
+        }
         Ok(done)
+    }
+
+    async fn commit(&self, open: &mut u64, done: &mut WorkDone) -> Result<(), WorkError> {
+        let start = Instant::now();
+        self.session.client.batch_execute("COMMIT").await?;
+        self.task.committed(std::mem::take(open), Some(start), done);
+        Ok(())
     }
 
     /// Sends one batch and waits for all of it. Returns the bytes of its values.

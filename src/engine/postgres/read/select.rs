@@ -7,9 +7,9 @@ use tokio_postgres::{Row, SimpleQueryMessage};
 
 use super::{Task, WorkDone, WorkError};
 use crate::engine::postgres::Session;
-use crate::engine::postgres::encode::{RawField, RowHasher};
-use crate::engine::postgres::field::decode;
-use crate::model::{Decode, SelectMode, TextOrBinary};
+use crate::engine::postgres::decode::Decoder;
+use crate::engine::postgres::encode::RawField;
+use crate::model::{SelectMode, TextOrBinary};
 
 /// Rows after which the progress is told.
 const TELL_EVERY: u64 = 1024;
@@ -19,27 +19,37 @@ struct Sink<'a> {
     task: &'a Task,
     start: Instant,
     done: WorkDone,
-    hasher: RowHasher,
+    decoder: Decoder,
 }
 
 impl<'a> Sink<'a> {
     fn new(task: &'a Task, start: Instant) -> Self {
-        Self { task, start, done: WorkDone::default(), hasher: RowHasher::default() }
+        Self { task, start, done: WorkDone::default(), decoder: task.decoder() }
     }
 
     fn row(&mut self, row: &Row) -> Result<(), WorkError> {
         self.count(row.raw_size_bytes());
-        if self.task.decode == Decode::Values {
-            for (index, column) in row.columns().iter().enumerate() {
-                let field: RawField<'_> = row.try_get(index)?;
-                if let Some(raw) = field.0 {
-                    decode(column.type_(), raw).map_err(|error| undecodable(column.name(), &*error))?;
-                }
-                self.hasher.field(field.0);
-            }
-            self.hasher.end_row();
+        if self.decoder.is_idle() {
+            return Ok(());
         }
-        Ok(())
+        for index in 0..row.len() {
+            let field: RawField<'_> = row.try_get(index)?;
+            self.decoder.binary(field.0)?;
+        }
+        self.decoder.end_row()
+    }
+
+    fn text_row(&mut self, message: &SimpleQueryMessage) -> Result<(), WorkError> {
+        let SimpleQueryMessage::Row(row) = message else { return Ok(()) };
+        let bytes = (0..row.len()).map(|column| row.get(column).map_or(0, str::len)).sum();
+        self.count(bytes);
+        if self.decoder.is_idle() {
+            return Ok(());
+        }
+        for index in 0..row.len() {
+            self.decoder.text(row.get(index).map(str::as_bytes))?;
+        }
+        self.decoder.end_row()
     }
 
     fn count(&mut self, bytes: usize) {
@@ -55,33 +65,31 @@ impl<'a> Sink<'a> {
 
     fn finish(mut self) -> WorkDone {
         self.task.progress.set(self.task.client, self.done.rows);
-        if self.task.decode == Decode::Values {
-            self.done.content = Some(self.hasher.content());
-        }
+        self.done.content = self.decoder.content();
         self.done
     }
 }
 
 /// Reads all rows of `sql`.
 pub(super) async fn read(
-    mut session: Session,
-    task: Task,
+    session: &mut Session,
+    task: &Task,
     sql: &str,
     mode: SelectMode,
     format: TextOrBinary,
     start: Instant,
 ) -> Result<WorkDone, WorkError> {
-    let mut sink = Sink::new(&task, start);
+    let mut sink = Sink::new(task, start);
     match (format, mode) {
         (TextOrBinary::Text, SelectMode::All) => {
             for message in session.client.simple_query(sql).await? {
-                text_row(&mut sink, &message);
+                sink.text_row(&message)?;
             }
         }
         (TextOrBinary::Text, _) => {
             let mut rows = std::pin::pin!(session.client.simple_query_raw(sql).await?);
             while let Some(message) = rows.try_next().await? {
-                text_row(&mut sink, &message);
+                sink.text_row(&message)?;
             }
         }
         (TextOrBinary::Binary, SelectMode::All) => {
@@ -98,21 +106,10 @@ pub(super) async fn read(
             }
         }
         (TextOrBinary::Binary, SelectMode::Portal { fetch_size }) => {
-            portal(&mut session, &mut sink, sql, fetch_size).await?;
+            portal(session, &mut sink, sql, fetch_size).await?;
         }
     }
     Ok(sink.finish())
-}
-
-fn undecodable(column: &str, error: &dyn std::error::Error) -> WorkError {
-    WorkError::Protocol(format!("cannot decode a value of column {column}: {error}"))
-}
-
-fn text_row(sink: &mut Sink<'_>, message: &SimpleQueryMessage) {
-    if let SimpleQueryMessage::Row(row) = message {
-        let bytes = (0..row.len()).map(|column| row.get(column).map_or(0, str::len)).sum();
-        sink.count(bytes);
-    }
 }
 
 /// A portal lives in a transaction; each round trip takes `fetch_size` rows, as a driver's fetch size does.
@@ -129,6 +126,7 @@ async fn portal(
         let start = Instant::now();
         let rows = transaction.query_portal(&portal, size).await?;
         sink.done.batches.add(start.elapsed());
+        sink.task.progress.acknowledged(rows.len() as u64);
         for row in &rows {
             sink.row(row)?;
         }

@@ -1,5 +1,6 @@
 //! Tests of the rules over whole trials.
 
+mod reads;
 mod settings;
 
 use std::time::Duration;
@@ -8,10 +9,10 @@ use indexmap::IndexMap;
 
 use super::*;
 use crate::model::{
-    Cache, Checksums, Column, ColumnType, ConnectionPath, Copy, CopyFormat, CopySource, Decode,
-    EnvironmentSpec, FreshMethod, Generator, InitOptions, Insert, Limits, Load, LoadMethod, Persistence,
-    Read, ReadMethod, SameTransaction, Scalar, SelectMode, Step, StepKind, Storage, Table, TableCopy,
-    TextOrBinary, TextShape, Until, Verify, VersionRange,
+    By, Cache, Checksums, Column, ColumnType, ConnectionPath, Copy, CopyFormat, CopySource, Decode,
+    EnvironmentSpec, FreshMethod, Generator, InitOptions, Insert, Limits, Load, LoadMethod, Needs,
+    Persistence, Read, ReadMethod, SameTransaction, Scalar, SelectMode, State, Step, StepKind, Storage,
+    Table, TableCopy, TextOrBinary, TextShape, Until, Verify, VersionRange,
 };
 
 fn environment() -> EnvironmentSpec {
@@ -20,12 +21,9 @@ fn environment() -> EnvironmentSpec {
         versions: VersionRange { min: 15, max: 15 },
         image: "postgres:15".to_owned(),
         binaries: None,
-        init: InitOptions {
-            locale: "C".to_owned(),
-            encoding: "UTF8".to_owned(),
-            checksums: Checksums::Off,
-            wal_segment_mib: None,
-        },
+        block_size: None,
+        builder: None,
+        init: InitOptions { checksums: Checksums::Off, ..InitOptions::default() },
         settings: IndexMap::new(),
         limits: Limits::default(),
         storage: Storage::Layer,
@@ -85,7 +83,9 @@ fn frozen() -> Copy {
 }
 
 fn load(method: LoadMethod) -> StepKind {
-    StepKind::Load(Load { table: 0, method, clients: 1, until: Until::Committed, verify: Verify::Now })
+    let (table, clients, duration, rate) = (0, 1, None, None);
+    let (until, verify) = (Until::Committed, Verify::Now);
+    StepKind::Load(Load { table, method, clients, until, verify, duration, rate })
 }
 
 fn read() -> Read {
@@ -95,7 +95,9 @@ fn read() -> Read {
         method: ReadMethod::Select { mode: SelectMode::Streamed, format: TextOrBinary::Binary },
         decode: Decode::None,
         clients: 1,
+        by: By::Pages,
         cache: Cache::AsIs,
+        state: State::AsLoaded,
     }
 }
 
@@ -106,12 +108,12 @@ fn create() -> StepKind {
 /// create, load, with the method given.
 fn trial(method: LoadMethod) -> BoundTrial {
     let steps = vec![step("create", create()), step("load", load(method))];
-    BoundTrial { environment: environment(), tables: vec![table(3)], steps }
+    BoundTrial { environment: environment(), needs: Needs::default(), tables: vec![table(3)], steps }
 }
 
 fn with_steps(kinds: Vec<StepKind>) -> BoundTrial {
     let steps = (0..).zip(kinds).map(|(number, kind)| step(&format!("step {number}"), kind)).collect();
-    BoundTrial { environment: environment(), tables: vec![table(3)], steps }
+    BoundTrial { environment: environment(), needs: Needs::default(), tables: vec![table(3)], steps }
 }
 
 fn with_settings(settings: &[(&str, Scalar)]) -> BoundTrial {
@@ -321,27 +323,6 @@ fn header_lines_and_chunks_have_rules() {
         let chunk = Copy { chunk_bytes, ..copy() };
         assert_one(&trial(LoadMethod::Copy(chunk)), "steps.1.load.method.copy.chunk", "messages of");
     }
-}
-
-#[test]
-fn reads_name_columns_that_exist() {
-    let with = |read: Read| with_steps(vec![create(), load(LoadMethod::Copy(copy())), StepKind::Read(read)]);
-    assert_fine(&with(read()));
-    let unknown = Read { columns: vec!["c0".to_owned(), "d1".to_owned()], ..read() };
-    assert_one(&with(unknown), "steps.2.read.columns.1", "no column `d1`");
-    assert_one(&with(Read { columns: vec![], ..read() }), "steps.2.read.columns", "no column is read");
-    let method =
-        ReadMethod::Select { mode: SelectMode::Portal { fetch_size: 0 }, format: TextOrBinary::Binary };
-    assert_one(&with(Read { method, ..read() }), "steps.2.read.method.select", "0 rows");
-}
-
-#[test]
-fn every_copy_of_a_table_is_read() {
-    let mut trial = with_steps(vec![create(), load(LoadMethod::Copy(copy())), StepKind::Read(read())]);
-    let copy = trial.tables[0].copies[0].clone();
-    trial.tables[0].copies.push(TableCopy { name: "other".to_owned(), ..copy });
-    set_clients(&mut trial, 2);
-    assert_one(&trial, "steps.2.read.clients", "1 client cannot read 2 copies");
 }
 
 #[test]

@@ -1,5 +1,7 @@
 //! `load` steps.
 
+use std::collections::BTreeMap;
+
 use schemars::JsonSchema;
 use serde::Deserialize;
 
@@ -15,10 +17,18 @@ pub struct LoadFile {
     pub name: Option<String>,
     /// Name of the table.
     pub table: String,
-    /// How rows travel: `insert` or `copy`, or a map with its options.
+    /// How rows travel: `insert`, `copy`, `unnest`, `generate` or `procedure`, or a map with its options.
     pub method: LoadMethodFile,
     /// Parallel connections; with several copies of the table, client i feeds copy i. Default 1.
     pub clients: Option<u32>,
+    /// The load ends by the clock, not with the last row: `{warm_up: 5s, measure: 30s, sample_every: 250ms}`. Clients take
+    /// batches of row numbers from a counter of their table, so there are no holes; `rows` of the table is then the most it
+    /// may load. For `insert` and `unnest`, and `copy` from the client, with `rows_per_commit`: a row counts in the phase in
+    /// which its COMMIT was acknowledged.
+    pub duration: Option<WindowFile>,
+    /// Rows per second over all clients together; each batch has a time at which it is to begin, and latency counts from that
+    /// time, so waiting behind a stall is part of it. Default: each client begins a batch when its last one is answered.
+    pub rate: Option<Count>,
     /// Which end point is measured as well: `committed` (default), `durable` (and a checkpoint), `settled` (and VACUUM ANALYZE).
     pub until: Option<UntilWord>,
     /// When rows and checksum are verified. `auto` (default): at the end if a later step reads the table, else now.
@@ -29,6 +39,20 @@ pub struct LoadFile {
     pub when: Option<bool>,
 }
 
+/// A load by duration.
+#[derive(Debug, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub struct WindowFile {
+    /// Work before the measured window, by the same clients on the same tables. Its rows stay in the table and its samples
+    /// in the results. Default: none.
+    pub warm_up: Option<Span>,
+    /// Length of the measured window. No batch is begun after it; open transactions are then committed.
+    pub measure: Span,
+    /// Distance of the samples in `samples.parquet`, `10ms` to `1m`. Default: `250ms`, or a 480th of the whole time where
+    /// that is longer.
+    pub sample_every: Option<Span>,
+}
+
 /// How rows are loaded.
 #[derive(Debug, Deserialize, JsonSchema)]
 #[serde(rename_all = "snake_case")]
@@ -37,6 +61,12 @@ pub enum LoadMethodFile {
     Insert(InsertFile),
     /// COPY.
     Copy(CopyFile),
+    /// INSERT ... SELECT * FROM unnest(...): one bound array for each column.
+    Unnest(UnnestFile),
+    /// INSERT ... SELECT ... FROM generate_series: the server makes the rows, none travel.
+    Generate(GenerateFile),
+    /// A loop in PL/pgSQL in the server, one INSERT per row.
+    Procedure(ProcedureFile),
 }
 
 /// Options of INSERT.
@@ -72,6 +102,44 @@ pub struct CopyFile {
     pub chunk: Option<Size>,
     /// CSV only: with a header line. Default false.
     pub header: Option<bool>,
+}
+
+/// Options of unnest.
+#[derive(Debug, Default, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub struct UnnestFile {
+    /// Rows of one statement: elements of each array. Default 1000.
+    pub rows_per_batch: Option<Count>,
+    /// Rows per transaction; a transaction ends with the first batch that reaches this number. Default: one
+    /// transaction per client.
+    pub rows_per_commit: Option<Count>,
+}
+
+/// Options of generate. Constants, sequences and templates are computed by the server with the very same values, which
+/// are verified; a column whose values are drawn at random needs an expression.
+#[derive(Debug, Default, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub struct GenerateFile {
+    /// Rows per statement, each in its own transaction. Default: one for each client.
+    pub rows_per_commit: Option<Count>,
+    /// SQL by column instead of its generator, such as `{id: "row + 1"}`; `row` is the number of the row, a bigint from
+    /// 0. Then only the number of rows is verified.
+    pub expressions: Option<BTreeMap<String, String>>,
+}
+
+/// Options of procedure. What the server can compute is as with `generate`.
+#[derive(Debug, Default, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub struct ProcedureFile {
+    /// Rows per transaction: the loop commits after so many. Default: one transaction for each client.
+    pub rows_per_commit: Option<Count>,
+    /// SQL by column instead of its generator; `row` is the number of the row, a bigint from 0. Then only the number of
+    /// rows is verified.
+    pub expressions: Option<BTreeMap<String, String>>,
+    /// PL/pgSQL statements instead of the loop, or the name of a `.sql` file. They insert the rows `first_row` to
+    /// `last_row` (bigint, both included, from 0: the client's share) and may COMMIT; `row` is a variable of theirs. Only
+    /// the number of rows is verified.
+    pub body: Option<String>,
 }
 
 /// When a load is verified.

@@ -1,5 +1,7 @@
 //! `steps`: what a trial does.
 
+mod command;
+mod dump;
 mod load;
 mod read;
 
@@ -9,8 +11,13 @@ use serde::Deserialize;
 use super::scalar::NameOr;
 use crate::spec::units::Span;
 
-pub use load::{CopyFile, FormatWord, InsertFile, LoadFile, LoadMethodFile, VerifyWord};
-pub use read::{ReadFile, ReadMethodFile, SelectModeFile};
+pub use command::{CaptureFile, CommandFile};
+pub use dump::{DumpFile, RestoreFile};
+pub use load::{
+    CopyFile, FormatWord, GenerateFile, InsertFile, LoadFile, LoadMethodFile, ProcedureFile, UnnestFile,
+    VerifyWord, WindowFile,
+};
+pub use read::{ByWord, ReadFile, ReadMethodFile, SelectModeFile};
 
 /// One thing a trial does; a map with one key that says what.
 #[derive(Debug, Deserialize, JsonSchema)]
@@ -22,10 +29,16 @@ pub enum StepFile {
     Index(NameOr<IndexFile>),
     /// Runs SQL: text, a `.sql` file, or `{run, transaction}`.
     Sql(NameOr<SqlFile>),
+    /// Runs a client program of your own; only with `--allow-commands`.
+    Command(CommandFile),
     /// Loads a table's rows.
     Load(LoadFile),
     /// Reads a table.
     Read(ReadFile),
+    /// Writes tables into a dump: `{}`, or a map with its options.
+    Dump(DumpFile),
+    /// Brings tables back from a dump.
+    Restore(RestoreFile),
 }
 
 /// Creates a table.

@@ -4,7 +4,7 @@ use schemars::JsonSchema;
 use serde::Deserialize;
 
 use super::FormatWord;
-use crate::model::{Cache, Decode, TextOrBinary};
+use crate::model::{Cache, Decode, State, TextOrBinary};
 use crate::spec::units::Span;
 use crate::spec::wire::words;
 
@@ -18,14 +18,23 @@ pub struct ReadFile {
     pub table: String,
     /// Columns that are read. Default: all.
     pub columns: Option<Vec<String>>,
-    /// How rows travel: `select` or `copy_out`, or a map with its options.
+    /// How rows travel: `select` or `copy_out`, or a map with its options; `scan`: the server scans, no rows travel.
     pub method: ReadMethodFile,
-    /// `none` (default): rows and bytes are counted; `values`: every value is decoded and checked.
+    /// `none` (default): rows and bytes are counted; `values`: every value is decoded and checked; `floats`: every number
+    /// of `float4[]` and `float8[]` columns, and of `bytea` columns made by `floats_of`, is.
     pub decode: Option<DecodeWord>,
-    /// Parallel connections. Default 1.
+    /// Parallel connections, each with a share of the table. Default 1.
     pub clients: Option<u32>,
-    /// `as-is` (default), or `warm`: one discarded scan first.
+    /// What the shares of several clients are: ranges of `pages` (default), or ranges of a `key`.
+    pub by: Option<ByWord>,
+    /// With `by: key`: an integer column. Without an index on it, its smallest and largest value cost a scan before the
+    /// clock starts.
+    pub key: Option<String>,
+    /// `as-is` (default); `warm`: one discarded scan first; `cold`: the server is restarted and its files are dropped from
+    /// the page cache, which is checked. All outside the clock.
     pub cache: Option<CacheWord>,
+    /// `as-loaded` (default), or `settled`: VACUUM (FREEZE, ANALYZE) and CHECKPOINT first, outside the clock.
+    pub state: Option<StateWord>,
     /// Longest time the step may take. Default `1h`.
     pub timeout: Option<Span>,
     /// The step is left out of treatments for which this is false, such as `"{{ method == 'copy' }}"`.
@@ -40,7 +49,15 @@ pub enum ReadMethodFile {
     Select(SelectFile),
     /// COPY ... TO STDOUT.
     CopyOut(CopyOutFile),
+    /// EXPLAIN (ANALYZE, BUFFERS, WAL, TIMING OFF) of the SELECT, after a CHECKPOINT: counts pages found in shared
+    /// buffers, read, dirtied and written. Values stored out of line are not fetched.
+    Scan(ScanFile),
 }
+
+/// A scan has no options.
+#[derive(Debug, Default, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub struct ScanFile {}
 
 /// Options of SELECT.
 #[derive(Debug, Default, Deserialize, JsonSchema)]
@@ -97,6 +114,8 @@ words! {
         None => Decode::None,
         /// Every value is decoded and checked.
         Values => Decode::Values,
+        /// Every number of float arrays and of bytes that hold the same is decoded and checked.
+        Floats => Decode::Floats,
     }
 }
 
@@ -107,5 +126,27 @@ words! {
         AsIs => Cache::AsIs,
         /// One discarded scan first.
         Warm => Cache::Warm,
+        /// The server restarted and nothing of its files in the page cache.
+        Cold => Cache::Cold,
     }
+}
+
+words! {
+    /// State of the table before a read.
+    StateWord => State {
+        /// As the steps before left it.
+        AsLoaded => State::AsLoaded,
+        /// After VACUUM (FREEZE, ANALYZE) and CHECKPOINT.
+        Settled => State::Settled,
+    }
+}
+
+/// What the shares of several clients are.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Deserialize, JsonSchema)]
+#[serde(rename_all = "lowercase")]
+pub enum ByWord {
+    /// Ranges of the table's pages.
+    Pages,
+    /// Ranges of an integer column.
+    Key,
 }
