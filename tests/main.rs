@@ -24,6 +24,7 @@ mod server_loads;
 mod server_local;
 mod server_methods;
 mod server_needs;
+mod server_own_data;
 mod server_paths;
 mod server_reads;
 mod server_restore;

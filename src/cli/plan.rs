@@ -33,12 +33,12 @@ pub(super) struct PlanArguments {
     file: PathBuf,
     #[command(flatten)]
     spec: SpecOptions,
-    /// Folder of results, where an earlier run shows how far numbers scatter
-    #[arg(long, value_name = "FOLDER", default_value = "results")]
-    results: PathBuf,
     /// Backend for which the experiment's needs are looked at: auto, container, local or external
     #[arg(long, value_name = "BACKEND", default_value = "auto")]
     on: On,
+    /// Folder of results, where an earlier run shows how far numbers scatter
+    #[arg(long, value_name = "FOLDER", default_value = "results")]
+    results: PathBuf,
     /// List every trial
     #[arg(long)]
     all: bool,

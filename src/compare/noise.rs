@@ -81,12 +81,12 @@ fn step_noise(records: &[TrialRecord], design: &Design, step: &str) -> Option<No
 
 /// Variance of the log of a trial's rate that its own time series leads to expect.
 fn own_variance(record: &TrialRecord, step: &str) -> Option<f64> {
-    let rates = rates(measured(record, step));
+    let rates = rates(measured_samples(record, step));
     (rates.len() >= FEWEST_INTERVALS).then(|| relative_error(&rates)).flatten().map(|error| error * error)
 }
 
-/// The points of a step's series that lie in its window.
-fn measured<'a>(record: &'a TrialRecord, step: &'a str) -> impl Iterator<Item = &'a Sample> {
+/// Samples of a step without those of a warm-up, which is not part of any number.
+fn measured_samples<'a>(record: &'a TrialRecord, step: &'a str) -> impl Iterator<Item = &'a Sample> {
     record.samples.iter().filter(move |sample| sample.step == step && sample.phase == Phase::Measure)
 }
 
