@@ -85,12 +85,12 @@ fn own_variance(record: &TrialRecord, step: &str) -> Option<f64> {
     (rates.len() >= FEWEST_INTERVALS).then(|| relative_error(&rates)).flatten().map(|error| error * error)
 }
 
-/// Rows per second between neighbouring points of a series, all clients together.
 /// Samples of a step without those of a warm-up, which is not part of any number.
 fn measured_samples<'a>(record: &'a TrialRecord, step: &'a str) -> impl Iterator<Item = &'a Sample> {
     record.samples.iter().filter(move |sample| sample.step == step && sample.phase == Phase::Measure)
 }
 
+/// Rows per second between neighbouring points of a series, all clients together.
 fn rates<'a>(samples: impl Iterator<Item = &'a Sample>) -> Vec<f64> {
     let mut points: Vec<(f64, u64)> = Vec::new();
     for sample in samples {

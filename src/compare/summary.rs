@@ -205,7 +205,7 @@ pub(super) fn step_names(records: &[TrialRecord]) -> Vec<String> {
     names.into_iter().map(|(_, name)| name.to_owned()).collect()
 }
 
-/// Whether steps of this kind answer questions; creating and other SQL seldom do.
+/// Whether steps of this kind answer questions; `create` and `dump` seldom do.
 #[must_use]
 pub fn answers(kind: &str) -> bool {
     matches!(kind, "load" | "read" | "index" | "sql" | "restore" | "command")

@@ -24,8 +24,8 @@ fn row(line: &Line) -> Vec<String> {
     let value = |median: Option<f64>| match (median, line.metric) {
         (None, _) => none(),
         (Some(value), Metric::RowsPerSecond) => format!("{}/s", number(value)),
-        (Some(value), Metric::CapturedRate | Metric::CapturedTime) => number(value),
         (Some(value), Metric::Seconds) => seconds(value),
+        (Some(value), Metric::CapturedRate | Metric::CapturedTime) => number(value),
     };
     let interval =
         line.together.map_or_else(none, |(low, high)| format!("{} to {}", times(low), times(high)));

@@ -181,6 +181,15 @@ fn a_counter_of_zero_can_be_compared() {
 }
 
 #[test]
+fn a_trial_that_is_too_short_is_not_comparable() {
+    let mut claim = ratio("gain", 1, 1.6);
+    claim.needs.insert("seconds".to_owned(), Scalar::Text(">= 10".to_owned()));
+    let found = judged(&unlogged(8), claim);
+    assert_eq!(found.verdict, Some(Verdict::NotComparable));
+    assert_eq!(found.reason, "needs seconds >= 10, found 0");
+}
+
+#[test]
 fn needs_that_nobody_can_look_up_are_not_met() {
     let mut claim = ratio("gain", 1, 1.6);
     claim.needs.insert("phase_of_the_moon".to_owned(), Scalar::Text("full".to_owned()));

@@ -6,14 +6,22 @@ use crate::model::{Backend, Claim, Scalar, TrialRecord};
 
 /// Looks up every need of a claim in the trials that would be compared.
 pub(super) fn preconditions(claim: &Claim, used: &[&TrialRecord], facts: &Facts) -> Vec<Precondition> {
-    claim.needs.iter().map(|(name, value)| precondition(name, value, used, facts)).collect()
+    let steps = claim.metric.as_ref().map(|metric| metric.steps.as_slice()).unwrap_or_default();
+    claim.needs.iter().map(|(name, value)| precondition(name, value, steps, used, facts)).collect()
 }
 
-fn precondition(name: &str, value: &Scalar, used: &[&TrialRecord], facts: &Facts) -> Precondition {
+fn precondition(
+    name: &str,
+    value: &Scalar,
+    steps: &[String],
+    used: &[&TrialRecord],
+    facts: &Facts,
+) -> Precondition {
     let text = value.to_string();
     let servers = || used.iter().filter_map(|record| record.server.as_ref());
     let (found, met) = match name {
         "rows" => number(&text, used.iter().map(|record| rows(record)), Whole),
+        "seconds" => number(&text, used.iter().map(|record| seconds(record, steps)), Whole),
         "version" => {
             let versions = servers().map(|server| u64::try_from(server.version_num).ok());
             number(&text, versions, Version)
@@ -33,6 +41,13 @@ fn precondition(name: &str, value: &Scalar, used: &[&TrialRecord], facts: &Facts
 fn rows(record: &TrialRecord) -> Option<u64> {
     let rows = record.measurements.iter().flat_map(|step| [step.rows, step.rows_in_table]);
     rows.flatten().max()
+}
+
+/// Whole seconds of the longest of the steps that the claim is about.
+#[expect(clippy::cast_possible_truncation, clippy::cast_sign_loss, reason = "spans are not negative")]
+fn seconds(record: &TrialRecord, steps: &[String]) -> Option<u64> {
+    let spans = record.measurements.iter().filter(|step| steps.contains(&step.step));
+    spans.map(|step| step.spans.seconds.round() as u64).max()
 }
 
 fn backend(backend: Backend) -> &'static str {
