@@ -186,16 +186,26 @@ async fn finish(command: Command, what: &str) -> Result<(), EnvironmentError> {
         return Ok(());
     }
     let words = words(&output);
+    let reason = format!("{what} failed ({}):\n{words}", output.status);
+    Err(locale_missing(&words).unwrap_or(EnvironmentError::NotReady { reason }))
+}
+
+/// What initdb's words say when the server cannot have the locale that was asked for.
+pub(super) fn locale_missing(words: &str) -> Option<EnvironmentError> {
+    let unavailable = |reason: String, remedy: &str| {
+        Some(EnvironmentError::Unavailable { reason, remedy: remedy.to_owned() })
+    };
     if words.contains("ICU is not supported") {
-        return Err(EnvironmentError::Unavailable {
-            reason: "this server was built without ICU, which `locale_provider: icu` needs".to_owned(),
-            remedy:
-                "use the system's package or another builder (`loadlab env list` shows what there is), or a \
-                     container"
-                    .to_owned(),
-        });
+        return unavailable(
+            "this server was built without ICU, which `locale_provider: icu` needs".to_owned(),
+            "use the system's package or another builder (`loadlab env list` shows what there is), or a container",
+        );
     }
-    Err(EnvironmentError::NotReady { reason: format!("{what} failed ({}):\n{words}", output.status) })
+    let line = words.lines().find(|line| line.contains("invalid locale name"))?;
+    unavailable(
+        format!("the locale {} is not installed where the server runs", line.split('"').nth(1)?),
+        "`locale -a` shows what is; `localedef` or the system's package of locales adds others",
+    )
 }
 
 fn initdb_arguments(init: &InitOptions, major: u32) -> Vec<String> {
@@ -270,6 +280,14 @@ mod tests {
         assert!(has(Checksums::Off, 18, "--no-data-checksums"));
         assert!(!has(Checksums::Off, 17, "--no-data-checksums"));
         assert!(has(Checksums::Off, 17, "--wal-segsize=1"));
+    }
+
+    #[test]
+    fn a_locale_that_is_not_there_is_no_broken_server() {
+        let words = "creating directory x ... ok\ninitdb: error: invalid locale name \"de_AT.UTF-8\"\n";
+        let missing = locale_missing(words).expect("it is told");
+        assert!(missing.to_string().contains("the locale de_AT.UTF-8 is not installed"), "{missing}");
+        assert!(locale_missing("initdb: error: could not create directory").is_none());
     }
 
     #[test]

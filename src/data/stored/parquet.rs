@@ -12,16 +12,19 @@ use super::write::Writer;
 use super::{FileProblem, Wanted, by_name};
 use crate::data::calendar::{write_date, write_timestamp};
 
-/// Rows that are in memory at once.
-const ROWS: usize = 16_384;
+/// Values that are in memory at once, roughly, and the fewest and most rows that may be.
+const VALUES: usize = 4_000_000;
+const ROWS: (usize, usize) = (1_024, 131_072);
 /// Days from 1970-01-01 to 2000-01-01.
 const EPOCH_DAYS: i32 = 10_957;
 
 /// Reads all rows into a store; what is wrong is noted there.
 pub(super) fn read(path: &Path, wanted: &[Wanted], writer: &mut Writer<'_>) {
+    // A row group is decoded for each slice of it, so slices are as long as memory allows.
+    let most = (VALUES / wanted.len().max(1)).clamp(ROWS.0, ROWS.1);
     let mut first = 0;
     loop {
-        let frame = match slice(path, first) {
+        let frame = match slice(path, first, most) {
             Ok(frame) => frame,
             Err(error) => {
                 writer.problem(FileProblem::of_file(format!("it cannot be read as Parquet: {error}")));
@@ -38,16 +41,16 @@ pub(super) fn read(path: &Path, wanted: &[Wanted], writer: &mut Writer<'_>) {
                 return;
             }
         };
-        if !rows(&frame, &places, first, writer) || frame.height() < ROWS {
+        if !rows(&frame, &places, first, writer) || frame.height() < most {
             return;
         }
-        first += ROWS;
+        first += most;
     }
 }
 
-fn slice(path: &Path, first: usize) -> Result<DataFrame, String> {
+fn slice(path: &Path, first: usize, rows: usize) -> Result<DataFrame, String> {
     let file = File::open(path).map_err(|error| error.to_string())?;
-    let reader = ParquetReader::new(file).with_slice(Some((first, ROWS)));
+    let reader = ParquetReader::new(file).with_slice(Some((first, rows)));
     reader.finish().map_err(|error| error.to_string())
 }
 
@@ -95,6 +98,7 @@ fn in_words(value: &AnyValue<'_>) -> Result<Option<String>, String> {
         // Rust writes the shortest text that gives the same bits.
         AnyValue::Float32(value) => value.to_string(),
         AnyValue::Float64(value) => value.to_string(),
+        AnyValue::Decimal(digits, _, scale) => decimal(*digits, *scale),
         AnyValue::Binary(bytes) => hex(bytes),
         AnyValue::BinaryOwned(bytes) => hex(bytes),
         AnyValue::Date(days) => {
@@ -123,6 +127,14 @@ fn in_words(value: &AnyValue<'_>) -> Result<Option<String>, String> {
         other => return Err(other.dtype().to_string()),
     };
     Ok(Some(text))
+}
+
+/// A whole number of units of `10^-scale`.
+fn decimal(digits: i128, scale: usize) -> String {
+    let sign = if digits < 0 { "-" } else { "" };
+    let text = format!("{:0>width$}", digits.unsigned_abs(), width = scale + 1);
+    let (whole, fraction) = text.split_at(text.len() - scale);
+    if scale == 0 { format!("{sign}{whole}") } else { format!("{sign}{whole}.{fraction}") }
 }
 
 /// A moment counted from 1970. What is finer than PostgreSQL's microseconds is refused, not rounded.

@@ -160,3 +160,24 @@ fn parquet_and_csv_of_the_same_rows_are_the_same_rows() {
     let missing = lab.convert(&bytes, RowFormat::Parquet, &wanted[1..]).unwrap_err();
     assert_eq!(missing[0].unknown.as_deref(), Some("id"));
 }
+
+#[test]
+fn decimals_and_short_integers_of_parquet_are_read() {
+    use polars::prelude::DataType;
+    let lab = Lab::new();
+    let amounts = Series::new("amount".into(), ["-1.50", "0.05"]).cast(&DataType::Decimal(10, 2)).unwrap();
+    let tiny = Series::new("tiny".into(), [-7_i32, 7]).cast(&DataType::Int8).unwrap();
+    let short = Series::new("short".into(), [-300_i32, 300]).cast(&DataType::Int16).unwrap();
+    let columns = vec![amounts.into_column(), tiny.into_column(), short.into_column()];
+    let mut bytes = Vec::new();
+    ParquetWriter::new(&mut bytes).finish(&mut DataFrame::new(2, columns).unwrap()).unwrap();
+    let wanted = wanted(&[
+        ("amount", ColumnType::Numeric { precision: Some(10), scale: 2 }),
+        ("tiny", ColumnType::Int2),
+        ("short", ColumnType::Int2),
+    ]);
+    let parquet = lab.convert(&bytes, RowFormat::Parquet, &wanted).unwrap();
+    let csv = lab.csv("amount,tiny,short\n-1.50,-7,-300\n0.05,7,300\n", &wanted).unwrap();
+    let same = fs::read(parquet.folder.join("rows")).unwrap() == fs::read(csv.folder.join("rows")).unwrap();
+    assert!(same, "the rows differ");
+}

@@ -22,6 +22,7 @@ use crate::environment::EnvironmentError;
 use crate::environment::engine::{OWNER_LABEL, RUN_LABEL};
 use crate::environment::files::{ensure_folder, failed, hex, random_hex};
 use crate::environment::ledger::Ledger;
+use crate::environment::template::locale_missing;
 use crate::model::{Checksums, InitOptions};
 
 /// Repository of baked images; the tag is the key and a part of the password's digest, so that users (and caches)
@@ -144,7 +145,8 @@ impl Bakery<'_> {
             major = fill(&endpoint, password) => major.map_err(|reason| not_baked(&self.image.name, &reason))?,
             ended = self.engine.exit_code(&name, BAKE_DEADLINE) => {
                 let log = self.engine.log_end(&name, 20).await;
-                return Err(not_baked(&self.image.name, &format!("it ended with exit code {}; its log:\n{log}", ended?)));
+                let reason = format!("it ended with exit code {}; its log:\n{log}", ended?);
+                return Err(locale_missing(&log).unwrap_or_else(|| not_baked(&self.image.name, &reason)));
             }
         };
         self.stop_cleanly(&name).await?;
