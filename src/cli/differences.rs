@@ -3,7 +3,7 @@
 use std::collections::BTreeSet;
 
 use crate::model::{Backend, TrialRecord};
-use crate::store::StoredRun;
+use crate::store::{OptionsUsed, StoredRun};
 
 /// Facts of two runs that differ.
 #[derive(Debug, Default)]
@@ -40,7 +40,7 @@ pub(super) fn differences(first: &StoredRun, second: &StoredRun) -> Differences 
     differ(other, "kernel", &words(a.host.kernel.as_ref()), &words(b.host.kernel.as_ref()));
     differ(other, "loadlab", &tool(first), &tool(second));
     differ(other, "experiment", &short(&a.spec.hash), &short(&b.spec.hash));
-    differ(other, "options", &format!("{:?}", a.spec.options), &format!("{:?}", b.spec.options));
+    differ(other, "options", &options(&a.spec.options), &options(&b.spec.options));
     differ(other, "seed", &a.seed.to_string(), &b.seed.to_string());
     settings(other, &of_a, &of_b);
     found
@@ -76,6 +76,15 @@ fn tool(run: &StoredRun) -> String {
 
 fn short(hash: &str) -> String {
     hash.chars().take(12).collect()
+}
+
+/// Options as they are written on the command line.
+fn options(used: &OptionsUsed) -> String {
+    let profile = used.profile.iter().map(|name| format!("--profile {name}"));
+    let set = used.set.iter().map(|set| format!("--set {set}"));
+    let only = used.only.iter().map(|only| format!("--only {only}"));
+    let all: Vec<String> = profile.chain(set).chain(only).collect();
+    if all.is_empty() { "none".to_owned() } else { all.join(" ") }
 }
 
 fn alike(a: Option<u64>, b: Option<u64>) -> bool {

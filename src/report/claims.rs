@@ -70,8 +70,11 @@ fn section(judgements: &[Judgement]) -> Section {
 
 fn name(judgement: &Judgement) -> String {
     match judgement.reading {
-        Reading::AsPublished => judgement.claim.clone(),
-        Reading::AsCorrected => format!("{} (corrected)", judgement.claim),
+        // Many ids say it themselves.
+        Reading::AsCorrected if !judgement.claim.contains("corrected") => {
+            format!("{} (corrected)", judgement.claim)
+        }
+        _ => judgement.claim.clone(),
     }
 }
 
@@ -129,10 +132,13 @@ fn notes(judgements: &[Judgement]) -> Vec<String> {
     let mut notes: Vec<String> = judgements.iter().map(note).collect();
     let family = judgements.iter().map(|judgement| judgement.family).max().unwrap_or_default();
     if judgements.iter().any(|judgement| !judgement.comparisons.is_empty()) {
+        let at_once = match family {
+            0 | 1 => String::new(),
+            many => format!(" for all {many} comparisons of times and rates of these claims at once"),
+        };
         notes.push(format!(
-            "Here: value of the first group over that of the second, geometric mean over blocks. The interval holds with 95 % for all \
-             {family} comparisons of times and rates of these claims at once. No verdict under {MIN_BLOCKS} blocks. Only ratios travel between \
-             machines; absolute values do not."
+            "Here: value of the first group over that of the second, geometric mean over blocks. Intervals hold with 95 %{at_once}. No \
+             verdict under {MIN_BLOCKS} blocks. Only ratios travel between machines; absolute values do not."
         ));
     }
     notes

@@ -50,10 +50,13 @@ fn notes(lines: &[Line], between_runs: bool) -> Vec<String> {
                 .to_owned(),
         );
     }
+    let at_once = match lines.len() {
+        0 | 1 => String::new(),
+        many => format!(" for all {many} lines at once"),
+    };
     notes.push(format!(
-        "Above 1 the second is faster. Intervals hold with 95 % for all {} lines at once; finds: the smallest difference that so many blocks \
-         show four times in five. No verdict under {MIN_BLOCKS} blocks a side.",
-        lines.len()
+        "Above 1 the second is faster. Intervals hold with 95 %{at_once}; finds: the smallest difference that so many blocks show four \
+         times in five. No verdict under {MIN_BLOCKS} blocks a side."
     ));
     if between_runs {
         notes.push(

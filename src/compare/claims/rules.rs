@@ -146,7 +146,7 @@ mod tests {
             (0.80, 0.90, 2.0, Verdict::Contradicted),
             (0.98, 1.02, 2.0, Verdict::Contradicted),
             (0.90, 1.90, 2.0, Verdict::Inconclusive),
-            (0.63, 0.72, 0.68, Verdict::Reproduced),
+            (0.63, 0.70, 0.68, Verdict::Reproduced),
             (0.60, 0.90, 0.68, Verdict::SameDirection),
             (1.10, 1.20, 0.68, Verdict::Contradicted),
             (0.90, 1.20, 0.68, Verdict::Inconclusive),
