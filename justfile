@@ -28,6 +28,16 @@ plan FILE *ARGS:
 report *ARGS:
     @{{loadlab}} report "$@"
 
+# Judge the published claims of an experiment by its newest run, or by a run's folder
+[group("experiments")]
+claims *ARGS:
+    @{{loadlab}} claims "$@"
+
+# Compare two runs, or two treatments: just compare storage=logged storage=unlogged
+[group("experiments")]
+compare FIRST SECOND *ARGS:
+    @{{loadlab}} compare "$@"
+
 # Execute the notebook on results/ and keep the executed copy there
 [group("experiments")]
 notebook NOTEBOOK="notebooks/01-first-look.ipynb" RESULTS="results": python

@@ -174,7 +174,7 @@ fn options_of_initdb_are_factors_in_containers() {
 fn metrics(record: &TrialRecord) -> Vec<String> {
     let mut names = Vec::new();
     for measurement in &record.measurements {
-        let json = serde_json::to_value(&measurement.counters).unwrap();
+        let json = serde_json::to_value(measurement.counters).unwrap();
         let counters = json.as_object().unwrap();
         names.extend(counters.keys().map(|name| format!("{}.{name}", measurement.step)));
     }

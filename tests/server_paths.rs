@@ -59,7 +59,7 @@ const PIECES: &[&str] = &[
     "0",
 ];
 
-/// SplitMix64 (Steele, Lea and Flood, 2014).
+/// Steele, Lea and Flood's splitmix64 (2014).
 struct Random(u64);
 
 impl Random {
@@ -90,13 +90,15 @@ impl Random {
         Generator::Choice { values, weights: Vec::new() }
     }
 
+    /// A day, and its era to stand behind a time.
+    fn day(&mut self) -> (String, &'static str) {
+        let (year, month) = (1 + self.below(294_000), 1 + self.below(12));
+        let era = if year < 4713 && self.below(3) == 0 { " BC" } else { "" };
+        (format!("{year:04}-{month:02}-{:02}", 1 + self.below(28)), era)
+    }
+
     /// A column of a type with values that were never written down.
     fn fresh(&mut self) -> Case {
-        let day = |random: &mut Self| {
-            let (year, month) = (1 + random.below(294_000), 1 + random.below(12));
-            let era = if year < 4713 && random.below(3) == 0 { " BC" } else { "" };
-            (format!("{year:04}-{month:02}-{:02}", 1 + random.below(28)), era)
-        };
         match self.below(11) {
             0 => ("text", ColumnType::Text, self.several(|random| random.text(9))),
             1 => ("char(40)", ColumnType::Char(40), self.several(|random| random.text(4))),
@@ -137,8 +139,9 @@ impl Random {
                 "bytea",
                 ColumnType::Bytea,
                 self.several(|random| {
-                    let bytes: String =
-                        (0..random.below(20)).map(|_| format!("{:02x}", random.below(256))).collect();
+                    let bytes: String = (0..random.below(20))
+                        .map(|_| ["00", "5c", "27", "ff", "0a"][random.below(5)])
+                        .collect();
                     format!("\\x{bytes}")
                 }),
             ),
@@ -146,7 +149,7 @@ impl Random {
                 "date",
                 ColumnType::Date,
                 self.several(|random| {
-                    let (day, era) = day(random);
+                    let (day, era) = random.day();
                     format!("{day}{era}")
                 }),
             ),
@@ -154,7 +157,7 @@ impl Random {
                 "timestamptz",
                 ColumnType::Timestamptz,
                 self.several(|random| {
-                    let (day, era) = day(random);
+                    let (day, era) = random.day();
                     let clock = random.below(86_400);
                     let clock = format!("{:02}:{:02}:{:02}", clock / 3600, clock / 60 % 60, clock % 60);
                     format!("{day} {clock}.{:06}{era}", random.below(1_000_000))
@@ -242,7 +245,7 @@ fn table(seed: u64) -> Table {
     let mut random = Random(seed);
     let computed = seed.is_multiple_of(3);
     let known: Vec<Case> = [numbers(), texts(), moments(), composites()].concat();
-    let columns = (0..1 + random.below(14)).map(|number| {
+    let columns = (0..=random.below(14)).map(|number| {
         let (sql_type, kind, generator) = match random.below(2) {
             _ if computed => random.computable(),
             0 => known[random.below(known.len())].clone(),

@@ -35,9 +35,9 @@ pub(super) fn refuse_unless(allowed: bool, commands: &[String]) -> Result<(), Fa
     if allowed || commands.is_empty() {
         return Ok(());
     }
-    let list: String = commands.iter().map(|command| format!("\n  {command}")).collect();
+    let list = commands.join("\n  ");
     Err(Failure::wrong(format!(
-        "error: this experiment runs programs on this machine, which needs --allow-commands; read them first:{list}"
+        "error: this experiment runs programs on this machine, which needs --allow-commands; read them first:\n  {list}"
     )))
 }
 

@@ -18,6 +18,8 @@ pub(super) enum Exit {
     Wrong,
     /// 3: the environment is unavailable.
     Environment,
+    /// 4: what `--fail-if` names was found.
+    Found,
     /// 130: ended by the user.
     Interrupted,
 }
@@ -29,6 +31,7 @@ impl From<Exit> for ExitCode {
             Exit::TrialsFailed => 1,
             Exit::Wrong => 2,
             Exit::Environment => 3,
+            Exit::Found => 4,
             Exit::Interrupted => 130,
         })
     }

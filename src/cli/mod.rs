@@ -1,14 +1,18 @@
 //! The command line: clap, one file per sub-command, wiring and exit codes only.
 
 mod check;
+mod claims;
 mod clean;
 mod commands;
+mod compare;
+mod differences;
 mod env;
 mod failure;
 mod hopeless;
 mod interrupt;
 mod options;
 mod plan;
+mod power;
 mod ready;
 mod report;
 mod resume;
@@ -29,7 +33,7 @@ pub use failure::Failure;
 /// Declarative, reproducible experiments on how fast a database loads and reads data.
 ///
 /// Exit codes: 0 all done, 1 some trials failed, 2 the file or the command line is wrong,
-/// 3 the environment is unavailable, 130 ended by Ctrl-C.
+/// 3 the environment is unavailable, 4 a claim is contradicted or a regression found (with --fail-if), 130 ended by Ctrl-C.
 #[derive(Debug, Parser)]
 #[command(name = "loadlab", version, max_term_width = 100)]
 struct Arguments {
@@ -47,6 +51,10 @@ enum Command {
     Plan(plan::PlanArguments),
     /// Show the results of a run as a table, Markdown or JSON
     Report(report::ReportArguments),
+    /// Compare two runs, or two treatments of one run, with intervals
+    Compare(compare::CompareArguments),
+    /// Judge the published statements of an experiment by one of its runs
+    Claims(claims::ClaimsArguments),
     /// What servers this machine can run: list, doctor, install, build
     #[command(subcommand)]
     Env(env::EnvCommand),
@@ -102,6 +110,8 @@ async fn dispatch(command: Command) -> Result<Exit, Failure> {
         Command::Check(arguments) => Ok(check::check(&arguments)),
         Command::Plan(arguments) => plan::plan(&arguments).await,
         Command::Report(arguments) => report::report(&arguments),
+        Command::Compare(arguments) => compare::compare(&arguments),
+        Command::Claims(arguments) => claims::claims(&arguments),
         Command::Env(command) => env::env(command).await,
         Command::Clean(arguments) => clean::clean(&arguments).await,
         Command::Schema(arguments) => Ok(schema::schema(&arguments)),

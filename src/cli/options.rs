@@ -6,6 +6,7 @@ use std::path::PathBuf;
 use clap::Args;
 
 use crate::environment::choose::On;
+use crate::environment::doctor::cache_folder;
 use crate::spec::LoadOptions;
 use crate::store::OptionsUsed;
 
@@ -37,6 +38,7 @@ impl SpecOptions {
             only: self.only.clone(),
             smoke: self.smoke,
             environments: self.environments.clone(),
+            cache: Some(cache_folder()),
         }
     }
 

@@ -1,7 +1,7 @@
 //! `loadlab plan FILE`: what a run would do, without any server.
 
 use std::collections::HashMap;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 
 use clap::Args;
 use jiff::Timestamp;
@@ -36,6 +36,9 @@ pub(super) struct PlanArguments {
     /// Backend for which the experiment's needs are looked at: auto, container, local or external
     #[arg(long, value_name = "BACKEND", default_value = "auto")]
     on: On,
+    /// Folder of results, where an earlier run shows how far numbers scatter
+    #[arg(long, value_name = "FOLDER", default_value = "results")]
+    results: PathBuf,
     /// List every trial
     #[arg(long)]
     all: bool,
@@ -71,7 +74,7 @@ pub(super) async fn plan(arguments: &PlanArguments) -> Result<Exit, Failure> {
         print(&format!("{}\n", serde_json::to_string_pretty(&json).expect("values are plain data")));
         return Ok(Exit::Done);
     }
-    print(&head(&spec, &plan, &totals, &checked.to_string()));
+    print(&head(&spec, &plan, &totals, &checked.to_string(), &arguments.results));
     for line in left_out.lines() {
         print(&format!("needs       {line}\n"));
     }
@@ -83,7 +86,7 @@ pub(super) async fn plan(arguments: &PlanArguments) -> Result<Exit, Failure> {
 }
 
 /// Everything above the list of trials.
-fn head(spec: &Spec, plan: &Plan, totals: &Totals, checked: &str) -> String {
+fn head(spec: &Spec, plan: &Plan, totals: &Totals, checked: &str, results: &Path) -> String {
     let mut lines = vec![format!("experiment  {}: {}", spec.name, spec.question)];
     lines.extend(spec.design.factors.iter().map(|factor| {
         let levels: Vec<&str> = factor.levels.iter().map(|level| level.name.as_str()).collect();
@@ -100,6 +103,7 @@ fn head(spec: &Spec, plan: &Plan, totals: &Totals, checked: &str) -> String {
     lines.push(format!("disk        {} for the largest trial (freed after each)", bytes(totals.disk)));
     let time = duration(totals.seconds);
     lines.push(format!("time        about {time} (rough; better known once trials have run)"));
+    lines.extend(super::power::lines(spec, results));
     lines.push(format!("order       seed {}, digest {}", spec.design.seed, plan.order_digest()));
     lines.join("\n") + "\n"
 }

@@ -4,9 +4,10 @@ use std::path::{Path, PathBuf};
 
 use clap::Args;
 
+use super::claims::judged;
 use super::failure::{Exit, Failure};
 use super::{options, print};
-use crate::compare::{Summary, summarise};
+use crate::compare::{Judgement, Summary, summarise};
 use crate::model::TrialRecord;
 use crate::report;
 use crate::store::{RunFolder, RunManifest, newest_run, read_run};
@@ -39,16 +40,28 @@ pub(super) fn report(arguments: &ReportArguments) -> Result<Exit, Failure> {
     let records = run.journal.records();
     let summary = summary(&run.manifest, &records);
     let heading = report::heading(&run.manifest, &records);
+    let judgements = judged(&run.manifest, &records);
     print(&match arguments.format.as_str() {
-        "markdown" => report::markdown(&summary, &run.manifest),
+        "markdown" => report::markdown(&summary, &run.manifest) + &report::claims_markdown(&judgements),
         "json" => {
             let smoke = run.manifest.smoke;
             let summary = report::json(&summary);
-            format!("{:#}\n", serde_json::json!({"smoke": smoke, "heading": heading, "summary": summary}))
+            let json = serde_json::json!({
+                "smoke": smoke, "heading": heading, "summary": summary, "claims": judgements,
+            });
+            format!("{json:#}\n")
         }
-        _ => format!("{}\n\n{}", heading.join("\n"), report::table(&summary, options::width())),
+        _ => format!("{}\n\n{}", heading.join("\n"), tables(&summary, &judgements)),
     });
     Ok(Exit::Done)
+}
+
+/// The tables of a run: treatments, effects, claims.
+pub(super) fn tables(summary: &Summary, judgements: &[Judgement]) -> String {
+    let width = options::width();
+    let claims = report::claims_table(judgements, width);
+    let between = if claims.is_empty() { "" } else { "\n" };
+    format!("{}{between}{claims}", report::table(summary, width))
 }
 
 /// The summary of a run; of a smoke run without any comparison.

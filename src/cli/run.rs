@@ -9,6 +9,7 @@ use clap::Args;
 use jiff::Timestamp;
 use tokio::sync::watch;
 
+use super::claims::judged;
 use super::commands;
 use super::failure::{Exit, Failure};
 use super::hopeless::Hopeless;
@@ -192,15 +193,15 @@ impl<'a> Session<'a> {
         let tally = ended?;
         let records = self.folder.records()?;
         let summary = super::report::summary(self.folder.manifest(), &records);
+        let claims = judged(self.folder.manifest(), &records);
         let heading = report::heading(self.folder.manifest(), &records);
         if self.json {
             let summary = report::json(&summary);
             let smoke = self.spec.smoke;
-            let json =
-                serde_json::json!({"results": path, "smoke": smoke, "heading": heading, "summary": summary});
+            let json = serde_json::json!({"results": path, "smoke": smoke, "heading": heading, "summary": summary, "claims": claims});
             print(&format!("{json:#}\n"));
         } else {
-            let table = report::table(&summary, options::width());
+            let table = super::report::tables(&summary, &claims);
             print(&format!("\n{}\n\n{table}\nresults: {path}\n", heading.join("\n")));
         }
         Ok(exit(tally, &path))
@@ -385,6 +386,7 @@ fn manifest(
         order_digest: plan.order_digest(),
         trials_planned: plan.trials(),
         design: spec.design.clone(),
+        claims: spec.claims.clone(),
         environments: servers.chosen.clone(),
         host: HostFacts::read(&arguments.results),
         started_at: Timestamp::now(),

@@ -21,7 +21,7 @@ pub(super) struct Servers {
     providers: HashMap<String, Result<Arc<dyn Provider>, String>>,
     /// Looked at when a need asks about the machine; without and with its servers.
     machine: Option<Machine>,
-    machine_with_servers: Option<Machine>,
+    machine_and_local: Option<Machine>,
     /// What was taken for which environment, and why; for the record.
     pub(super) chosen: Vec<EnvironmentChoice>,
 }
@@ -38,7 +38,7 @@ impl Servers {
             ledger,
             providers: HashMap::new(),
             machine: None,
-            machine_with_servers: None,
+            machine_and_local: None,
             chosen: Vec::new(),
         }
     }
@@ -89,7 +89,7 @@ impl Servers {
             return Ok(None);
         }
         let with_servers = !needs.tools.is_empty() || !needs.block_sizes.is_empty();
-        let machine = if with_servers { &mut self.machine_with_servers } else { &mut self.machine };
+        let machine = if with_servers { &mut self.machine_and_local } else { &mut self.machine };
         let machine = match machine {
             Some(machine) => machine,
             none => none.insert(Machine::look(&self.choice.cache, with_servers).await?),

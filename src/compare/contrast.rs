@@ -3,14 +3,15 @@
 //! Pairs are two trials of one block whose treatments have equal levels of all other factors. The log ratios of a block are
 //! averaged first; blocks are the replication, so the interval is over block means and n is the number of blocks.
 
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::BTreeSet;
 
 use serde::{Deserialize, Serialize};
 
 use super::observations::Observations;
-use super::summary::{MIN_BLOCKS, Metric};
+use super::pairs::block_means;
+use super::summary::Metric;
 use crate::model::Design;
-use crate::stats::{geometric_mean_ratio, log_ratio, mean};
+use crate::stats::{MIN_BLOCKS, geometric_mean_ratio, log_ratio};
 
 /// Effects within another factor's levels that differ by more than this ratio are worth showing.
 const WORTH_SHOWING: f64 = 1.10;
@@ -147,25 +148,6 @@ fn contrast(
     })
 }
 
-/// Mean log ratio of every block over the combinations of the other factors. Each combination's own mean is taken out first and
-/// the mean of these means put back, so that a block in which a pair is missing is not judged by the combinations it has left;
-/// without missing pairs this is the plain mean. (Additive two-way layout: G. W. Snedecor and W. G. Cochran, "Statistical
-/// Methods", chapter on two-way classifications.)
-fn block_means(combinations: &[Vec<(u32, f64)>]) -> Vec<f64> {
-    let mut centres = Vec::new();
-    let mut residuals: BTreeMap<u32, Vec<f64>> = BTreeMap::new();
-    for pairs in combinations {
-        let logs: Vec<f64> = pairs.iter().map(|(_, log)| *log).collect();
-        let Some(centre) = mean(&logs) else { continue };
-        centres.push(centre);
-        for (block, log) in pairs {
-            residuals.entry(*block).or_default().push(log - centre);
-        }
-    }
-    let all = mean(&centres).unwrap_or_default();
-    residuals.values().filter_map(|logs| Some(all + mean(logs)?)).collect()
-}
-
 /// Log of how many times as fast `value` is as `reference`: seconds are turned round, so that above 1 is always faster.
 fn speed_ratio(metric: Metric, value: f64, reference: f64) -> Option<f64> {
     match metric {
@@ -174,7 +156,7 @@ fn speed_ratio(metric: Metric, value: f64, reference: f64) -> Option<f64> {
     }
 }
 
-fn reading(blocks: usize, bounds: Option<(f64, f64)>) -> Reading {
+pub(super) fn reading(blocks: usize, bounds: Option<(f64, f64)>) -> Reading {
     match bounds {
         _ if blocks < MIN_BLOCKS => Reading::Exploratory,
         Some((low, _)) if low > 1.0 => Reading::Faster,
@@ -186,22 +168,6 @@ fn reading(blocks: usize, bounds: Option<(f64, f64)>) -> Reading {
 #[cfg(test)]
 mod tests {
     use super::*;
-
-    fn close(found: &[f64], expected: &[f64]) {
-        assert_eq!(found.len(), expected.len());
-        assert!(found.iter().zip(expected).all(|(a, b)| (a - b).abs() < 1e-12), "{found:?}");
-    }
-
-    #[test]
-    fn whole_blocks_have_plain_means() {
-        close(&block_means(&[vec![(0, 1.0), (1, 2.0)], vec![(0, 5.0), (1, 8.0)]]), &[3.0, 5.0]);
-    }
-
-    #[test]
-    fn a_missing_pair_does_not_shift_its_block() {
-        let whole: Vec<(u32, f64)> = (0..3).map(|block| (block, 0.0)).collect();
-        close(&block_means(&[whole, vec![(0, 4.0), (2, 4.0)]]), &[2.0, 2.0, 2.0]);
-    }
 
     #[test]
     fn readings_need_blocks_and_an_interval_beside_one() {

@@ -1,13 +1,21 @@
 //! From records to answers: medians per treatment, ratios per factor. Pure; what may be averaged is decided by
 //! [`TrialRecord::reasons_against`](crate::model::TrialRecord::reasons_against) alone.
 
+mod claims;
 mod contrast;
+mod noise;
 mod observations;
+mod pairs;
 mod stalls;
 mod stopping;
 mod summary;
+mod versus;
 
+pub use crate::stats::MIN_BLOCKS;
+pub use claims::{Comparison, Facts, Judgement, Kind, Precondition, Ratio, Tolerance, Verdict, judge};
 pub use contrast::{Contrast, FactorContrast, Reading, Within};
+pub use noise::{Noise, noise};
 pub use stalls::Stall;
 pub use stopping::enough;
-pub use summary::{CaptureName, Cell, MIN_BLOCKS, Metric, StepSummary, Summary, TrialErrors, summarise};
+pub use summary::{CaptureName, Cell, Metric, StepSummary, Summary, TrialErrors, answers, summarise};
+pub use versus::{Line, Side, versus_group, versus_run};

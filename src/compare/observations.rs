@@ -2,6 +2,7 @@
 
 use std::collections::BTreeMap;
 
+use super::pairs::Values;
 use super::summary::Metric;
 use crate::model::{Design, Measurement, TrialRecord};
 
@@ -11,14 +12,14 @@ pub(super) struct Observations {
     /// What the values are.
     pub(super) metric: Metric,
     /// Treatment to block to value.
-    pub(super) values: BTreeMap<Vec<usize>, BTreeMap<u32, f64>>,
+    pub(super) values: Values,
 }
 
 impl Observations {
     /// Collects a step's values from all records that fit the design.
     pub(super) fn collect(records: &[TrialRecord], design: &Design, step: &str) -> Self {
         let metric = metric_of(records, step);
-        let mut values: BTreeMap<Vec<usize>, BTreeMap<u32, f64>> = BTreeMap::new();
+        let mut values: Values = BTreeMap::new();
         for record in records.iter().filter(|record| fits(record, design)) {
             let Some(measurement) = find(record, step) else { continue };
             if !record.reasons_against(measurement).is_empty() {

@@ -10,10 +10,6 @@ use super::stalls::{self, Stall};
 use crate::model::{Design, Measurement, Outcome, TrialRecord, Unit};
 use crate::stats::{median, relative_range};
 
-/// Fewer blocks than this allow no verdict: with six, the chance that all differences point one way by luck falls to 3 %
-/// (two-sided sign test, 2 / 2^6).
-pub const MIN_BLOCKS: usize = 6;
-
 /// A run, summarised.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct Summary {
@@ -93,6 +89,15 @@ pub enum Metric {
 }
 
 impl Metric {
+    /// 1 where more is faster, -1 where less is.
+    #[must_use]
+    pub fn sign(self) -> f64 {
+        match self {
+            Self::RowsPerSecond | Self::CapturedRate => 1.0,
+            Self::Seconds | Self::CapturedTime => -1.0,
+        }
+    }
+
     /// The metric's value of a measurement.
     #[must_use]
     pub fn value(self, measurement: &Measurement) -> Option<f64> {
@@ -189,7 +194,7 @@ fn errors(records: &[TrialRecord], outcomes: fn(Outcome) -> bool) -> Vec<TrialEr
 }
 
 /// Names of steps by place, then name: treatments may have different steps.
-fn step_names(records: &[TrialRecord]) -> Vec<String> {
+pub(super) fn step_names(records: &[TrialRecord]) -> Vec<String> {
     let mut first: BTreeMap<&str, u32> = BTreeMap::new();
     for measurement in records.iter().flat_map(|record| &record.measurements) {
         let place = first.entry(&measurement.step).or_insert(measurement.step_index);
@@ -198,6 +203,12 @@ fn step_names(records: &[TrialRecord]) -> Vec<String> {
     let mut names: Vec<(u32, &str)> = first.into_iter().map(|(name, place)| (place, name)).collect();
     names.sort_unstable();
     names.into_iter().map(|(_, name)| name.to_owned()).collect()
+}
+
+/// Whether steps of this kind answer questions; `create` and `dump` seldom do.
+#[must_use]
+pub fn answers(kind: &str) -> bool {
+    matches!(kind, "load" | "read" | "index" | "sql" | "restore" | "command")
 }
 
 fn step_summary(records: &[TrialRecord], design: &Design, step: &str) -> StepSummary {

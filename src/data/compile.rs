@@ -48,6 +48,7 @@ pub(super) fn compile(generator: &Generator, place: Place<'_>) -> Result<Maker, 
         Generator::UuidV4 | Generator::UuidV7 { .. } => Err("only a uuid column holds UUIDs".to_owned()),
         Generator::Object(members) => object(members, place),
         Generator::Array { min, max, element } => array(*min, *max, element, place),
+        Generator::Stored(_) => Err("values of a file fill whole columns only".to_owned()),
         Generator::FloatsOf(_) => Err("the numbers of another column fill whole columns only".to_owned()),
     }
 }

@@ -1,5 +1,7 @@
 //! Generators made ready to run: checked, resolved for the column's type, without allocation per row.
 
+use std::sync::Arc;
+
 use crate::model::{ColumnType, TemplatePart};
 
 use super::calendar::SECOND;
@@ -8,6 +10,7 @@ use super::distribution::{Weights, Zipf, normal};
 use super::json;
 use super::permutation::Permutation;
 use super::random::{Draws, Stream};
+use super::stored::RowStore;
 use super::value::{ArrayValue, Nested, OwnedValue, Scratch, Value};
 
 /// Makes the values of a column, of elements of an array or of a member of an object.
@@ -49,6 +52,12 @@ pub(super) enum Maker {
         start_ms: u64,
     },
     Object(Vec<Member>),
+    /// A column of a row store.
+    Stored {
+        store: Arc<RowStore>,
+        column: usize,
+        kind: ColumnType,
+    },
     Array {
         min: u32,
         max: u32,
@@ -132,6 +141,7 @@ impl Maker {
             Self::Constant(value) => value.borrow(),
             Self::Whole(whole, target) => target.whole(whole.number(stream, row), scratch),
             Self::Template { parts, width } => template(parts, *width, row, scratch),
+            Self::Stored { store, column, kind } => store.value(row, *column, kind, scratch),
             _ => self.drawn(stream, row, scratch),
         }
     }
@@ -171,7 +181,9 @@ impl Maker {
                 Value::Array(ArrayValue::made(kind, element, stream, row, count))
             }
             Self::FloatsOf(array) => floats_of(array, stream, row, scratch),
-            Self::Constant(_) | Self::Whole(..) | Self::Template { .. } => self.value(stream, row, scratch),
+            Self::Constant(_) | Self::Whole(..) | Self::Template { .. } | Self::Stored { .. } => {
+                self.value(stream, row, scratch)
+            }
         }
     }
 }

@@ -1,12 +1,16 @@
 //! The rows of a table: one generator per column.
 
+use std::path::PathBuf;
+use std::sync::Arc;
+
 use thiserror::Error;
 
-use crate::model::{Column, ColumnType, Generator, Table, TemplatePart};
+use crate::model::{Column, ColumnType, Generator, StoredColumn, Table, TemplatePart};
 
 use super::compile::{Place, compile, floats_of};
 use super::maker::{Maker, Target, Whole};
 use super::random::Stream;
+use super::stored::RowStore;
 use super::value::{Scratch, Value};
 
 /// Why rows of a table cannot be generated.
@@ -63,7 +67,9 @@ impl TableGenerator {
     }
 
     fn of<'a>(table: &Table, columns: impl Iterator<Item = &'a Column>) -> Result<Self, DataError> {
-        let columns: Result<Vec<_>, _> = columns.map(|column| ColumnGenerator::new(column, table)).collect();
+        let mut stores = Stores::default();
+        let columns: Result<Vec<_>, _> =
+            columns.map(|column| ColumnGenerator::new(column, table, &mut stores)).collect();
         Ok(Self { columns: columns?, rows: table.rows })
     }
 
@@ -75,6 +81,27 @@ impl TableGenerator {
     /// Rows of the whole table, over all its copies.
     pub fn rows(&self) -> u64 {
         self.rows
+    }
+}
+
+/// Row stores of one table, each opened once.
+#[derive(Default)]
+struct Stores(Vec<(PathBuf, Arc<RowStore>)>);
+
+impl Stores {
+    fn maker(&mut self, stored: &StoredColumn, kind: &ColumnType) -> Result<Maker, String> {
+        let known = self.0.iter().find(|(folder, _)| *folder == stored.store);
+        let store = if let Some((_, store)) = known {
+            Arc::clone(store)
+        } else {
+            let folder = stored.store.display();
+            let opened = RowStore::open(&stored.store).map_err(|error| {
+                format!("the row store {folder} cannot be opened: {error}; remove that folder")
+            })?;
+            self.0.push((stored.store.clone(), Arc::new(opened)));
+            Arc::clone(&self.0[self.0.len() - 1].1)
+        };
+        Ok(Maker::Stored { store, column: stored.column, kind: kind.clone() })
     }
 }
 
@@ -117,13 +144,24 @@ enum Nulls {
 const NULL_STREAM: u64 = u64::MAX;
 
 impl ColumnGenerator {
-    fn new(column: &Column, table: &Table) -> Result<Self, DataError> {
+    fn new(column: &Column, table: &Table, stores: &mut Stores) -> Result<Self, DataError> {
         let error = |reason: String| DataError::Column {
             table: table.name.clone(),
             column: column.name.clone(),
             sql_type: column.sql_type.clone(),
             reason,
         };
+        if let Generator::Stored(stored) = &column.generator {
+            let maker = stores.maker(stored, &column.kind).map_err(error)?;
+            // Which values are NULL, the file says.
+            return Ok(Self {
+                name: column.name.clone(),
+                kind: column.kind.clone(),
+                stream: Stream::of_column(table.seed, &column.name),
+                nulls: Nulls::None,
+                maker,
+            });
+        }
         // Bytes of another column's numbers are drawn where that column's are, NULL as well.
         let source = match &column.generator {
             Generator::FloatsOf(name) => Some(float_source(name, column, table).map_err(error)?),

@@ -4,6 +4,7 @@ use crate::model::ColumnType;
 
 use super::maker::Maker;
 use super::random::Stream;
+use super::stored::{Cursor, field as stored};
 
 /// A value of a row. What it means on the wire depends on the column's type.
 #[derive(Debug, Clone, Copy)]
@@ -47,7 +48,14 @@ pub struct ArrayValue<'a> {
 #[derive(Debug, Clone, Copy)]
 enum Elements<'a> {
     Constant(&'a [OwnedValue]),
-    Made { maker: &'a Maker, stream: Stream, row: u64, count: u32 },
+    /// A field of a row store.
+    Stored(&'a [u8]),
+    Made {
+        maker: &'a Maker,
+        stream: Stream,
+        row: u64,
+        count: u32,
+    },
 }
 
 impl<'a> ArrayValue<'a> {
@@ -59,10 +67,15 @@ impl<'a> ArrayValue<'a> {
         Self { kind, elements: Elements::Made { maker, stream, row, count } }
     }
 
+    pub(super) fn stored(kind: &'a ColumnType, field: &'a [u8]) -> Self {
+        Self { kind, elements: Elements::Stored(field) }
+    }
+
     /// Number of elements.
     pub fn len(&self) -> u32 {
         match self.elements {
             Elements::Constant(elements) => u32::try_from(elements.len()).unwrap_or(u32::MAX),
+            Elements::Stored(field) => stored::count(field),
             Elements::Made { count, .. } => count,
         }
     }
@@ -78,6 +91,7 @@ impl<'a> ArrayValue<'a> {
             Elements::Constant(elements) => {
                 elements.iter().any(|element| matches!(element, OwnedValue::Null))
             }
+            Elements::Stored(field) => stored::has_null(field),
             Elements::Made { maker, .. } => maker.can_be_null(),
         }
     }
@@ -91,6 +105,9 @@ impl<'a> ArrayValue<'a> {
             Elements::Constant(elements) => {
                 elements.get(index as usize).map_or(Value::Null, OwnedValue::borrow)
             }
+            Elements::Stored(field) => stored::element(field, index)
+                .and_then(|field| stored::value(field, self.kind))
+                .unwrap_or(Value::Null),
             Elements::Made { maker, stream, row, .. } => {
                 maker.value(stream.numbered(u64::from(index)), row, scratch)
             }
@@ -104,6 +121,7 @@ pub struct Scratch {
     pub(super) text: String,
     pub(super) bytes: Vec<u8>,
     inner: Option<Box<(Scratch, Scratch)>>,
+    cursor: Option<Box<Cursor>>,
 }
 
 /// The parts of a [`Scratch`] that an object needs at once.
@@ -119,6 +137,11 @@ pub(super) struct Nested<'a> {
 }
 
 impl Scratch {
+    /// The page of a row store that is being read.
+    pub(super) fn cursor(&mut self) -> &mut Cursor {
+        self.cursor.get_or_insert_default()
+    }
+
     pub(super) fn nested(&mut self) -> Nested<'_> {
         let (member, element) = self.inner.get_or_insert_default().as_mut();
         Nested { text: &mut self.text, bytes: &mut self.bytes, member, element }

@@ -113,8 +113,8 @@ mod tests {
     use super::*;
     use crate::model::Relation;
 
-    fn at_least(value: u64, text: &str) -> Option<Bound> {
-        Some(Bound { relation: Relation::AtLeast, value, text: text.to_owned() })
+    fn at_least(value: u64, text: &str) -> Bound {
+        Bound { relation: Relation::AtLeast, value, text: text.to_owned() }
     }
 
     #[test]
@@ -128,9 +128,9 @@ mod tests {
         };
         assert!(machine.lacks(&Needs::default()).is_empty());
         let needs = Needs {
-            cores: at_least(4, ">= 4"),
-            memory: at_least(16 << 30, ">= 16GB"),
-            disk: at_least(1, ">= 1"),
+            cores: Some(at_least(4, ">= 4")),
+            memory: Some(at_least(16 << 30, ">= 16GB")),
+            disk: Some(at_least(1, ">= 1")),
             root: Some(true),
             tools: vec!["sh".to_owned(), "no-such-program".to_owned()],
             block_sizes: vec![4096],
@@ -149,14 +149,14 @@ mod tests {
         for (said, part) in lacks.iter().zip(parts) {
             assert!(said.contains(part), "{part}: {said}");
         }
-        let met = Needs { cores: at_least(2, ">= 2"), root: Some(false), ..Needs::default() };
+        let met = Needs { cores: Some(at_least(2, ">= 2")), root: Some(false), ..Needs::default() };
         assert!(machine.lacks(&met).is_empty());
     }
 
     #[test]
     fn the_server_must_be_of_the_backend_and_version() {
         let needs =
-            Needs { backend: Some(Backend::Local), version: at_least(17, ">= 17"), ..Needs::default() };
+            Needs { backend: Some(Backend::Local), version: Some(at_least(17, ">= 17")), ..Needs::default() };
         assert_eq!(wrong_server(&needs, Backend::Local, Some(17)), None);
         let said = wrong_server(&needs, Backend::Container, Some(17)).expect("wrong");
         assert!(said.contains("backend local, and would run on container"), "{said}");

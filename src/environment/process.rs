@@ -144,7 +144,9 @@ pub fn end_marked(mark: &str) -> (usize, bool) {
     // Again until none is left: one that is being started while it is looked for is found the next time.
     loop {
         let found = marked(mark);
-        found.iter().for_each(|pid| signal(*pid, Signal::SIGKILL));
+        for pid in &found {
+            signal(*pid, Signal::SIGKILL);
+        }
         ended.extend(&found);
         if found.is_empty() || begin.elapsed() > Duration::from_secs(2) {
             return (ended.len(), found.is_empty());

@@ -161,6 +161,14 @@ pub struct Group {
     pub levels: Vec<(usize, usize)>,
 }
 
+impl Group {
+    /// Whether a treatment, by the level index of each factor, belongs to it.
+    #[must_use]
+    pub fn holds(&self, treatment: &[usize]) -> bool {
+        self.levels.iter().all(|(factor, level)| treatment.get(*factor) == Some(level))
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;

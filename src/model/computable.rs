@@ -34,6 +34,7 @@ fn of_row(generator: &Generator, kind: &ColumnType) -> Result<(), &'static str> 
         Generator::Object(members) => {
             members.iter().try_for_each(|(_, kind, member)| in_document(member, kind))
         }
+        Generator::Stored(_) => Err("its values come from a file"),
         _ => Err("its values are drawn at random"),
     }
 }

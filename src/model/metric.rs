@@ -70,6 +70,15 @@ pub const METRICS: &[MetricKind] = &[
     metric("toast_bytes", Nature::Size, |m| number(m.counters.toast_bytes)),
 ];
 
+impl Measurement {
+    /// A number of the step by its name: one of [`METRICS`], or one that a program printed.
+    #[must_use]
+    pub fn number(&self, name: &str) -> Option<f64> {
+        let captured = self.captures.iter().find(|captured| captured.name == name);
+        captured.map(|captured| captured.value).or_else(|| (metric_kind(name)?.value)(self))
+    }
+}
+
 /// The metric of a name.
 #[must_use]
 pub fn metric_kind(name: &str) -> Option<&'static MetricKind> {
@@ -88,7 +97,7 @@ fn number(count: Option<u64>) -> Option<f64> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::model::Spans;
+    use crate::model::{Captured, Spans, Unit};
 
     #[test]
     fn names_are_unique() {
@@ -104,6 +113,16 @@ mod tests {
         for metric in METRICS.iter().filter(|metric| metric.name != "seconds") {
             assert_eq!((metric.value)(&nothing), None, "{}", metric.name);
         }
+    }
+
+    #[test]
+    fn what_a_program_printed_has_its_name() {
+        let captured = Captured { name: "tps".to_owned(), unit: Unit::PerSecond, value: 7.0 };
+        let measurement = Measurement { captures: vec![captured], rows: Some(3), ..Measurement::default() };
+        assert_eq!(
+            ["tps", "rows", "latency"].map(|name| measurement.number(name)),
+            [Some(7.0), Some(3.0), None]
+        );
     }
 
     #[test]

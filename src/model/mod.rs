@@ -40,5 +40,7 @@ pub use step::{
     DumpSource, Generate, Insert, Load, LoadMethod, Procedure, Read, ReadMethod, Restore, SameTransaction,
     SelectMode, State, Step, StepKind, Stream, TextOrBinary, Through, Unit, Unnest, Until, Verify, Window,
 };
-pub use table::{Column, ColumnType, Generator, Persistence, Table, TableCopy, TemplatePart, TextShape};
+pub use table::{
+    Column, ColumnType, Generator, Persistence, StoredColumn, Table, TableCopy, TemplatePart, TextShape,
+};
 pub use trial::{BoundTrial, PlannedTrial};

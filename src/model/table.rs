@@ -1,5 +1,7 @@
 //! A table: its DDL, its rows and how their values are made.
 
+use std::path::PathBuf;
+
 use serde::{Deserialize, Serialize};
 
 use super::Scalar;
@@ -192,6 +194,8 @@ pub enum Generator {
     /// The numbers of a float array column of the same table and row, big-endian IEEE 754 one after another, as `bytea`.
     /// NULL where that column is NULL.
     FloatsOf(String),
+    /// Values of a file.
+    Stored(StoredColumn),
     /// An array of `min..=max` elements.
     Array {
         /// Fewest elements.
@@ -201,6 +205,21 @@ pub enum Generator {
         /// Generator of the elements.
         element: Box<Generator>,
     },
+}
+
+/// A column of a file of the user's, as it lies in a row store.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct StoredColumn {
+    /// Folder of the store.
+    pub store: PathBuf,
+    /// Identity of the file's content (XXH3-128, hex).
+    pub digest: String,
+    /// Place of the column in the store.
+    pub column: usize,
+    /// Average bytes of a value that is not NULL.
+    pub average_bytes: f64,
+    /// Most bytes of a value.
+    pub most_bytes: u32,
 }
 
 /// A piece of a template.

@@ -147,6 +147,11 @@ fn varlena(average: f64, most_text: f64) -> Width {
 
 /// A numeric takes two bytes for every four digits on each side of the point, and three before them.
 fn numeric(scale: u32, generator: &Generator) -> Width {
+    if let Generator::Stored(stored) = generator {
+        let groups = (stored.average_bytes / 4.0).ceil();
+        let most_text = f64::from(stored.most_bytes) + 1.0;
+        return Width { average: 3.0 + 2.0 * groups, align: 1.0, most_text, toastable: true };
+    }
     let digits = largest(generator).abs().max(1.0).log10().floor() + 1.0;
     let groups = (digits / 4.0).ceil() + (f64::from(scale) / 4.0).ceil();
     Width {
@@ -193,6 +198,7 @@ fn text(generator: &Generator) -> (f64, f64) {
             let (least, most) = (f64::from(shape.min_length), f64::from(shape.max_length));
             (f64::midpoint(least, most), most)
         }
+        Generator::Stored(stored) => (stored.average_bytes, f64::from(stored.most_bytes)),
         Generator::UuidV4 | Generator::UuidV7 { .. } => both(36.0),
         Generator::Object(fields) => fields.iter().fold((2.0, 2.0), |sum, (key, kind, generator)| {
             // "key": value, with quotes and separators.
@@ -233,6 +239,16 @@ fn part(part: &TemplatePart) -> (f64, f64) {
 }
 
 fn array(element: &ColumnType, generator: &Generator) -> Width {
+    if let Generator::Stored(stored) = generator {
+        // A store has eight bytes around all elements and four before each, much as the server has.
+        let most_text = f64::from(stored.most_bytes) * 3.0;
+        return Width {
+            average: ARRAY_HEADER + stored.average_bytes,
+            align: 4.0,
+            most_text,
+            toastable: true,
+        };
+    }
     let (least, most, of) = match generator {
         Generator::Array { min, max, element } => (f64::from(*min), f64::from(*max), element.as_ref()),
         other => (1.0, 1.0, other),

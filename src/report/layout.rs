@@ -2,7 +2,7 @@
 
 use super::notes::notes;
 use super::numbers::{bytes, number, percent, seconds, times};
-use crate::compare::{CaptureName, Cell, Contrast, Metric, Reading, StepSummary, Summary};
+use crate::compare::{CaptureName, Cell, Contrast, Metric, Reading, StepSummary, Summary, answers};
 
 /// Tables and notes, in order.
 #[derive(Debug)]
@@ -23,9 +23,8 @@ pub(super) struct Section {
 
 /// Lays a summary out. `all` includes `create` and `dump` steps, which seldom answer the question.
 pub(super) fn layout(summary: &Summary, all: bool) -> Layout {
-    let kinds = ["load", "read", "index", "sql", "restore", "command"];
-    let answers = |step: &&StepSummary| kinds.contains(&step.kind.as_str());
-    let mut steps: Vec<&StepSummary> = summary.steps.iter().filter(|step| all || answers(step)).collect();
+    let mut steps: Vec<&StepSummary> =
+        summary.steps.iter().filter(|step| all || answers(&step.kind)).collect();
     if steps.is_empty() {
         steps = summary.steps.iter().collect();
     }
@@ -145,7 +144,7 @@ fn contrast_row(factor: &str, what: String, contrast: &Contrast) -> Vec<String> 
     ]
 }
 
-fn reading(reading: Reading) -> &'static str {
+pub(super) fn reading(reading: Reading) -> &'static str {
     match reading {
         Reading::Exploratory => "exploratory",
         Reading::Faster => "faster",
@@ -154,6 +153,6 @@ fn reading(reading: Reading) -> &'static str {
     }
 }
 
-fn none() -> String {
+pub(super) fn none() -> String {
     "-".to_owned()
 }

@@ -26,7 +26,7 @@ pub fn markdown(summary: &Summary, run: &RunManifest) -> String {
     text
 }
 
-fn draw(text: &mut String, section: &Section) {
+pub(super) fn draw(text: &mut String, section: &Section) {
     let _ = write!(text, "\n## {}\n\n", escape(&section.title));
     row(text, &section.header);
     let rules = section.words.iter().map(|words| if *words { "---" } else { "---:" });
@@ -69,7 +69,7 @@ fn provenance(text: &mut String, run: &RunManifest) {
 }
 
 /// Text that may come from an experiment file, so that it cannot break a table or become markup.
-fn escape(text: &str) -> String {
+pub(super) fn escape(text: &str) -> String {
     let mut out = String::with_capacity(text.len());
     for character in text.chars() {
         match character {

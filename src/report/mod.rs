@@ -2,6 +2,7 @@
 //!
 //! `layout` decides what is said, once; `terminal` and `markdown` only draw it.
 
+mod claims;
 mod heading;
 mod layout;
 mod markdown;
@@ -9,11 +10,14 @@ mod notes;
 mod numbers;
 mod progress;
 mod terminal;
+mod versus;
 
+pub use claims::{claims_markdown, claims_table, verdict_counts};
 pub use heading::heading;
 pub use markdown::markdown;
 pub use progress::{FinishedTrial, PlanSize, Progress, WorkingStep};
 pub use terminal::table;
+pub use versus::versus_table;
 
 use crate::compare::Summary;
 

@@ -24,7 +24,8 @@ pub(super) fn notes(summary: &Summary, steps: &[&StepSummary], left_out: &[&str]
     if steps.iter().any(|step| !step.contrasts.is_empty()) {
         notes.push(
             "Times as fast: geometric mean of ratios between trials of one block that differ only in that factor; above 1 is \
-             faster. The interval is Student's t over blocks."
+             faster. A line's interval holds 95 % by Student's t and by the signed-rank test over blocks; lines are not corrected for each \
+             other."
                 .to_owned(),
         );
         notes.extend(verdict(summary, steps));
@@ -191,7 +192,7 @@ fn plural(count: usize, noun: &str) -> String {
     if count == 1 { format!("1 {noun}") } else { format!("{count} {noun}s") }
 }
 
-fn capitalised(text: &str) -> String {
+pub(super) fn capitalised(text: &str) -> String {
     let mut characters = text.chars();
     characters.next().map_or_else(String::new, |first| first.to_uppercase().chain(characters).collect())
 }

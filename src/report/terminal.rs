@@ -16,7 +16,7 @@ pub fn table(summary: &Summary, width: u16) -> String {
     format!("{}\n", blocks.join("\n\n"))
 }
 
-fn draw(section: &Section, width: u16) -> String {
+pub(super) fn draw(section: &Section, width: u16) -> String {
     let mut table = Table::new();
     table.load_style(presets::ASCII_BORDERS_ONLY_CONDENSED);
     table.set_content_arrangement(ContentArrangement::Dynamic).set_width(width).force_no_tty();
@@ -31,7 +31,7 @@ fn draw(section: &Section, width: u16) -> String {
 }
 
 /// Breaks a note at spaces; following lines are indented.
-fn wrap(text: &str, width: usize) -> String {
+pub(super) fn wrap(text: &str, width: usize) -> String {
     let mut lines = vec![String::from("*")];
     for word in text.split(' ') {
         let line = lines.last_mut().expect("there is a first line");

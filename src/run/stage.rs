@@ -83,7 +83,7 @@ impl<'a> Stage<'a> {
         let scratch = runs_programs.then(|| request.prepared.ledger.private_folder()).transpose();
         let scratch = scratch.map_err(|error| WorkError::Program(error.to_string()))?;
         let dumps = Mutex::default();
-        Ok(Self { scratch, instance, bound, request, tables, admin, owner, report, dumps })
+        Ok(Self { instance, bound, request, tables, admin, owner, report, scratch, dumps })
     }
 
     /// Stops the server cleanly, starts it again and connects anew. False when a setting that was asked for is not in force any more.

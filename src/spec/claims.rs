@@ -3,8 +3,8 @@
 use indexmap::IndexMap;
 
 use crate::model::{
-    Claim, ClaimSource, Contrast, Design, Group, METRICS, Metric, RawValues, Reading, Statement, Treatment,
-    metric_kind,
+    Claim, ClaimSource, Contrast, Design, Group, METRICS, Metric, RawValues, Reading, Statement, StepKind,
+    Treatment, metric_kind,
 };
 use crate::spec::design::{group, treatments};
 use crate::spec::diagnostic::{Diagnostics, Severity};
@@ -29,8 +29,17 @@ pub struct ClaimBinder<'a> {
     pub design: &'a Design,
     /// The sources of the file.
     pub sources: &'a IndexMap<String, SourceFile>,
-    /// Names of the steps, if they are known.
-    pub steps: Option<&'a [String]>,
+    /// The steps, if they are known.
+    pub steps: Option<&'a KnownSteps>,
+}
+
+/// What claims may name.
+#[derive(Debug, Default)]
+pub struct KnownSteps {
+    /// Names of steps.
+    names: Vec<String>,
+    /// Numbers captured from programs, by step and name.
+    captures: Vec<(String, String)>,
 }
 
 /// Treatments that are bound at most to find the steps that claims name.
@@ -39,24 +48,37 @@ const MAX_BOUND_FOR_CLAIMS: usize = 256;
 impl Spec {
     /// The steps that claims may name: those of the first treatment, and of others while one that a claim names
     /// is missing (`when` leaves steps out). `None` when the first cannot be bound.
-    pub(super) fn known_steps(&self, claims: &[ClaimFile], found: &mut Diagnostics) -> Option<Vec<String>> {
+    pub(super) fn known_steps(&self, claims: &[ClaimFile], found: &mut Diagnostics) -> Option<KnownSteps> {
         let named: Vec<&str> = claims.iter().flat_map(ClaimFile::step_names).collect();
         let mut all = treatments(&self.design).take(MAX_BOUND_FOR_CLAIMS);
-        let mut known = self.step_names(&all.next()?, found)?;
+        let mut known = KnownSteps::default();
+        self.add_steps(&all.next()?, &mut known, found)?;
         for treatment in all {
-            if named.iter().all(|name| known.iter().any(|step| step == name)) {
+            if named.iter().all(|name| known.names.iter().any(|step| step == name)) {
                 break;
             }
-            known.extend(self.step_names(&treatment, &mut Diagnostics::default()).unwrap_or_default());
+            // What is wrong with another treatment is told when all are checked.
+            let _other = self.add_steps(&treatment, &mut known, &mut Diagnostics::default());
         }
         let mut seen = std::collections::HashSet::new();
-        known.retain(|step| seen.insert(step.clone()));
+        known.names.retain(|step| seen.insert(step.clone()));
         Some(known)
     }
 
-    fn step_names(&self, treatment: &Treatment, found: &mut Diagnostics) -> Option<Vec<String>> {
-        let bound = self.bind_into(treatment, found)?;
-        Some(bound.trial.steps.into_iter().map(|step| step.name).collect())
+    fn add_steps(
+        &self,
+        treatment: &Treatment,
+        known: &mut KnownSteps,
+        found: &mut Diagnostics,
+    ) -> Option<()> {
+        for step in self.bind_into(treatment, found)?.trial.steps {
+            if let StepKind::Command(command) = &step.kind {
+                let names = command.captures.iter().map(|capture| (step.name.clone(), capture.name.clone()));
+                known.captures.extend(names);
+            }
+            known.names.push(step.name);
+        }
+        Some(())
     }
 
     /// The claims, checked against the whole design. Where the command line took their treatments away
@@ -65,7 +87,7 @@ impl Spec {
         &self,
         (files, indexes): (&[ClaimFile], &[usize]),
         sources: &IndexMap<String, SourceFile>,
-        steps: Option<&[String]>,
+        steps: Option<&KnownSteps>,
         whole: &Design,
         changed: bool,
         found: &mut Diagnostics,
@@ -154,7 +176,8 @@ impl ClaimBinder<'_> {
         };
         let steps: Vec<String> = file.step_names().map(str::to_owned).collect();
         let unknown = steps.iter().filter(|step| !self.step(step, &path, found)).count();
-        let named = self.number(name, steps.len(), key == "counter", &path, found);
+        let named =
+            self.is_captured(name, &steps) || self.number(name, steps.len(), key == "counter", &path, found);
         if unknown > 0 || !named {
             return Err(());
         }
@@ -162,13 +185,19 @@ impl ClaimBinder<'_> {
     }
 
     fn step(&self, step: &str, path: &str, found: &mut Diagnostics) -> bool {
-        let Some(steps) = self.steps.filter(|steps| !steps.iter().any(|known| known == step)) else {
+        let Some(steps) = self.steps.filter(|steps| !steps.names.iter().any(|known| known == step)) else {
             return true;
         };
-        let names = || steps.iter().map(String::as_str);
+        let names = || steps.names.iter().map(String::as_str);
         let problem = self.tree.problem(path, format!("there is no step `{step}`"));
         found.push(problem.expected(one_of(names())).maybe_hint(did_you_mean(step, names())));
         false
+    }
+
+    /// Whether the number is one that the only step, a program, prints.
+    fn is_captured(&self, name: &str, steps: &[String]) -> bool {
+        let captures = self.steps.map(|steps| steps.captures.as_slice()).unwrap_or_default();
+        matches!(steps, [step] if captures.iter().any(|(of, capture)| of == step && capture == name))
     }
 
     /// Whether a step gives a number of this name, and it may be used like this.

@@ -15,6 +15,7 @@ use crate::spec::files::Files;
 use crate::spec::lint::warnings;
 use crate::spec::needs::needs;
 use crate::spec::render::{Renderer, names_of};
+use crate::spec::rows_from::RowFiles;
 use crate::spec::server::{self, EnvironmentAsWritten};
 use crate::spec::sql_cache::SqlCache;
 use crate::spec::steps::StepBinder;
@@ -63,6 +64,8 @@ pub struct Spec {
     /// Environment files that were read; what was wrong with them is kept as well.
     pub(super) environments: Mutex<BTreeMap<String, Result<Arc<EnvironmentAsWritten>, Diagnostics>>>,
     pub(super) sql: SqlCache,
+    /// Files with rows.
+    pub(super) rows: RowFiles,
 }
 
 /// A bound trial and the trees its values come from.
@@ -103,6 +106,8 @@ impl Spec {
 
     pub(super) fn bind_into(&self, treatment: &Treatment, found: &mut Diagnostics) -> Option<Bound> {
         let mut names = names_of(&self.design, treatment);
+        // What a program is told to do cannot be capped from outside: it has to be able to ask.
+        names.entry("smoke".to_owned()).or_insert_with(|| to_dynamic(&Scalar::Bool(self.smoke)));
         let environment_name = self.environment_name(&mut names, found);
         let renderer = Renderer { templates: &self.templates, files: &self.files };
         let tree = renderer.trial(&self.tree, &names, found);
@@ -115,6 +120,7 @@ impl Spec {
             names: &names,
             seed: self.design.seed,
             sql: &self.sql,
+            rows: &self.rows,
         };
         let tables: Vec<_> =
             file.tables.iter().filter_map(|(name, table)| binder.bind(name, table, found)).collect();
@@ -207,6 +213,17 @@ impl Spec {
         }
     }
 
+    /// Reads every file with rows that a treatment names, for the same reason.
+    fn read_row_files(&self) {
+        let tables = self.tree.get("tables").map(Node::entries).unwrap_or_default();
+        if tables.iter().any(|(_, table)| table.get("rows_from").is_some()) {
+            for treatment in treatments(&self.design).take(MOST_ENVIRONMENT_NAMES) {
+                // What is wrong with one is told when it is checked.
+                drop(self.bind_into(&treatment, &mut Diagnostics::default()));
+            }
+        }
+    }
+
     pub(super) fn hash_of(&self, only: &[String]) -> String {
         self.read_environments();
         let mut hash = Sha256::new();
@@ -218,6 +235,10 @@ impl Spec {
         part(&only.join("\n"));
         if self.smoke {
             part("smoke");
+        }
+        self.read_row_files();
+        for digest in self.rows.digests() {
+            part(&digest);
         }
         for (name, source) in self.files.used() {
             part(&name);

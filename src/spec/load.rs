@@ -11,6 +11,7 @@ use crate::spec::diagnostic::{Diagnostic, Diagnostics};
 use crate::spec::experiment::{Spec, surviving};
 use crate::spec::files::{self, FileProblem, Files};
 use crate::spec::overrides::{apply_profile, apply_set, command_line};
+use crate::spec::rows_from::RowFiles;
 use crate::spec::sql_cache::SqlCache;
 use crate::spec::suggest::nearest;
 use crate::spec::template::Templates;
@@ -32,6 +33,8 @@ pub struct LoadOptions {
     pub smoke: bool,
     /// Folder with environment files, instead of the usual places.
     pub environments: Option<PathBuf>,
+    /// loadlab's cache, where rows of files are kept; `None`: a folder for temporary files.
+    pub cache: Option<PathBuf>,
 }
 
 /// Reads an experiment file and applies profile, `--set` and `--only`.
@@ -89,6 +92,7 @@ pub fn load(path: &Path, options: &LoadOptions) -> Result<Spec, Diagnostics> {
         templates: Templates::default(),
         environments: Mutex::default(),
         sql: SqlCache::default(),
+        rows: RowFiles::new(path.parent().unwrap_or(Path::new("")), options.cache.as_deref()),
         tree,
         environment,
     };
@@ -96,7 +100,7 @@ pub fn load(path: &Path, options: &LoadOptions) -> Result<Spec, Diagnostics> {
     let steps = spec.known_steps(&file.claims, &mut first_found);
     let changed = options.profile.is_some() || !options.set.is_empty();
     let claims = (file.claims.as_slice(), claim_indexes.as_slice());
-    spec.claims = spec.claims(claims, &file.sources, steps.as_deref(), &whole_design, changed, &mut found);
+    spec.claims = spec.claims(claims, &file.sources, steps.as_ref(), &whole_design, changed, &mut found);
     spec.lint(&mut found);
     if found.has_errors() {
         let broken = spec.broken_factors();

@@ -27,6 +27,7 @@ pub mod overrides;
 pub mod plausible;
 pub mod render;
 pub mod row_template;
+pub mod rows_from;
 mod schema;
 pub mod server;
 pub mod sql_cache;

@@ -6,6 +6,7 @@ use crate::spec::ddl::{ParsedColumn, ParsedTable, SqlFinding, parse_type};
 use crate::spec::diagnostic::{Diagnostic, Diagnostics};
 use crate::spec::generator::Target;
 use crate::spec::plausible::plausible;
+use crate::spec::rows_from::RowFiles;
 use crate::spec::sql_cache::SqlCache;
 use crate::spec::suggest::{did_you_mean, one_of};
 use crate::spec::template::{Names, Templates, to_dynamic};
@@ -29,6 +30,8 @@ pub struct TableBinder<'a> {
     pub seed: u64,
     /// SQL that was read before.
     pub sql: &'a SqlCache,
+    /// Files with rows.
+    pub rows: &'a RowFiles,
 }
 
 /// The SQL of one copy, read.
@@ -45,12 +48,16 @@ impl TableBinder<'_> {
         let path = format!("tables.{name}");
         let before = found.items.len();
         let copies = file.copies.unwrap_or(1);
-        if file.rows.0 > MAX_ROWS {
-            let problem = self.tree.problem(
-                &format!("{path}.rows"),
-                format!("{} rows are more than can be loaded", file.rows.0),
-            );
+        if let Some(rows) = file.rows.filter(|rows| rows.0 > MAX_ROWS) {
+            let problem = self
+                .tree
+                .problem(&format!("{path}.rows"), format!("{} rows are more than can be loaded", rows.0));
             found.push(problem.expected("at most 1_000_000_000_000 (10^12) rows"));
+        }
+        let written = |key: &str| self.tree.find(&format!("{path}.{key}")).is_some();
+        if !written("rows") && !written("rows_from") {
+            let problem = self.tree.key_problem("tables", name, "the key `rows` is missing here");
+            found.push(problem.hint("say how many rows there are, or take them `rows_from` a file"));
         }
         if copies == 0 || copies > MAX_COPIES {
             let problem = self
@@ -68,7 +75,11 @@ impl TableBinder<'_> {
             sql_names.iter().map(|sql_name| self.read(&path, sql_name, copies > 1, file, found)).collect();
         let read = read?;
         let first = read.first()?;
-        let columns = self.columns(&path, file, first, found);
+        let mut columns = self.columns(&path, file, first, found);
+        let mut rows = asked(file);
+        if let Some(rows_from) = file.rows_from.as_ref().filter(|_| found.items.len() == before) {
+            rows = self.stored(&path, file, rows_from, &mut columns, found)?;
+        }
         if found.items.len() > before {
             return None;
         }
@@ -77,7 +88,7 @@ impl TableBinder<'_> {
             columns,
             persistence: file.persistence.map_or(first.parsed.persistence, Persistence::from),
             partitioned: first.parsed.partitioned,
-            rows: file.rows.0,
+            rows,
             seed: file.seed.unwrap_or(self.seed),
             copies: read
                 .into_iter()
@@ -89,8 +100,10 @@ impl TableBinder<'_> {
     fn names_of(&self, sql_name: &str, file: &TableFile) -> Names {
         let mut names = self.names.clone();
         names.insert("table".to_owned(), to_dynamic(&Scalar::Text(sql_name.to_owned())));
-        let rows = i64::try_from(file.rows.0).unwrap_or(i64::MAX);
-        names.insert("rows".to_owned(), to_dynamic(&Scalar::Int(rows)));
+        if let Some(rows) = file.rows {
+            let rows = i64::try_from(rows.0).unwrap_or(i64::MAX);
+            names.insert("rows".to_owned(), to_dynamic(&Scalar::Int(rows)));
+        }
         names
     }
 
@@ -228,7 +241,8 @@ impl TableBinder<'_> {
             return by_type;
         }
         let names = self.names_of(path.rsplit('.').next().unwrap_or(path), file);
-        let target = Target { tree: self.tree, templates: self.templates, names: &names, rows: file.rows.0 };
+        let rows = asked(file);
+        let target = Target { tree: self.tree, templates: self.templates, names: &names, rows };
         let path = format!("{path}.values_by_type");
         let unnamed = columns.iter().filter(|column| !file.values.contains_key(&column.name));
         let kinds: Vec<&ColumnType> = unnamed.filter_map(|column| column.kind.as_ref()).collect();
@@ -267,8 +281,8 @@ impl TableBinder<'_> {
             },
             Some(value) => {
                 let names = self.names_of(path.rsplit('.').next().unwrap_or(path), file);
-                let target =
-                    Target { tree: self.tree, templates: self.templates, names: &names, rows: file.rows.0 };
+                let rows = asked(file);
+                let target = Target { tree: self.tree, templates: self.templates, names: &names, rows };
                 target.make(value, kind, &value_path, found)?
             }
         };
@@ -293,7 +307,7 @@ impl TableBinder<'_> {
                 | Generator::Zipf { .. }
                 | Generator::Normal { .. }
         );
-        if key.only && repeats && file.rows.0 > 1 {
+        if key.only && repeats && asked(file) > 1 {
             let problem = self
                 .tree
                 .problem(&value_path, format!("`{name}` is the primary key, but these values repeat"));
@@ -343,6 +357,11 @@ impl TableBinder<'_> {
             found.push(problem);
         }
     }
+}
+
+/// Rows that are asked for; 0 where the file decides.
+fn asked(file: &TableFile) -> u64 {
+    file.rows.map_or(0, |rows| rows.0)
 }
 
 /// What a column has to do with the primary key.

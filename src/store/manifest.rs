@@ -5,7 +5,7 @@ use serde::{Deserialize, Serialize};
 
 use super::error::StoreError;
 use super::host::HostFacts;
-use crate::model::{Backend, Design};
+use crate::model::{Backend, Claim, Design};
 
 /// Everything about a run that is not a measurement.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
@@ -33,6 +33,9 @@ pub struct RunManifest {
     pub trials_planned: u64,
     /// Factors, levels and blocks.
     pub design: Design,
+    /// Published statements that the run re-tests, as bound to the design.
+    #[serde(default)]
+    pub claims: Vec<Claim>,
     /// Which backend each environment got, and why.
     pub environments: Vec<EnvironmentChoice>,
     /// The machine.

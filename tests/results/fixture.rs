@@ -326,6 +326,7 @@ fn manifest(experiment: &str, run: &str, design: Design, trials: u64) -> RunMani
         order_digest: "fedcba".to_owned(),
         trials_planned: trials,
         design,
+        claims: Vec::new(),
         environments: vec![EnvironmentChoice {
             environment: "postgres".to_owned(),
             backend: Backend::Local,

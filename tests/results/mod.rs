@@ -1,6 +1,8 @@
 //! The results folder, summaries and reports, on made-up records.
 
+mod claims;
 pub(crate) mod fixture;
 mod journal;
 mod parquet;
 mod report;
+mod versus;

@@ -232,7 +232,7 @@ fn of_list(text: &str) -> String {
     let entries = text
         .lines()
         .filter_map(|line| line.trim().strip_prefix("deb").filter(|rest| rest.starts_with([' ', '\t'])));
-    entries.map(|rest| format!("deb-src{rest}\n")).collect()
+    entries.flat_map(|rest| ["deb-src", rest, "\n"]).collect()
 }
 
 /// Stanzas with `Types: deb`.

@@ -65,7 +65,12 @@ impl Output {
 pub(super) fn last_lines(text: &str, count: usize) -> String {
     let lines: Vec<&str> = text.trim_end().lines().collect();
     let shown = &lines[lines.len().saturating_sub(count)..];
-    shown.iter().map(|line| format!("\n  {}", line.chars().take(300).collect::<String>())).collect()
+    let mut text = String::new();
+    for line in shown {
+        text.push_str("\n  ");
+        text.extend(line.chars().take(300));
+    }
+    text
 }
 
 #[cfg(test)]

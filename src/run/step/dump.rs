@@ -33,11 +33,11 @@ pub(super) async fn run_dump(stage: &Stage<'_>, dump: &Dump, taken: &mut Taken) 
     let file = format!("{}.dump", taken.measurement.step);
     let relations = relations(stage, &tables).await?;
     let pipeline = Pipeline(vec![pg_dump(dump, &relations, &format!("{}/{file}", exchange.server_dir))]);
-    let ready = stage.instance.running.programs(pipeline).await.map_err(failed)?;
+    let ready = stage.instance.running.programs(pipeline).await.map_err(|error| failed(&error))?;
     let before = stage.before().await?;
     let (seconds, end) = timed(ready).await;
     taken.measurement.spans.seconds = seconds;
-    let end = end.map_err(failed)?;
+    let end = end.map_err(|error| failed(&error))?;
     let at_end = stage.at_end().await?;
 
     let rows = contents.iter().flat_map(|(_, copies)| copies).map(|content| content.rows).sum();
@@ -72,8 +72,8 @@ pub(super) async fn timed(ready: Programs<'_>) -> (f64, Result<PipelineEnd, Envi
     (start.elapsed().as_secs_f64(), end)
 }
 
-pub(super) fn failed(error: EnvironmentError) -> WorkError {
-    WorkError::Protocol(error.to_string())
+pub(super) fn failed(error: &EnvironmentError) -> WorkError {
+    WorkError::Program(error.to_string())
 }
 
 /// Programs of the trial are its client, wherever they run.

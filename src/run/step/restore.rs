@@ -32,13 +32,13 @@ pub(super) async fn run_restore(
     let start = Instant::now();
     let source = source(stage, restore, &taken.measurement.step)?;
     let pipeline = Pipeline(programs(restore, &source.path));
-    let ready = stage.instance.running.programs(pipeline).await.map_err(failed)?;
+    let ready = stage.instance.running.programs(pipeline).await.map_err(|error| failed(&error))?;
     taken.measurement.spans.prepare = Some(start.elapsed().as_secs_f64());
     stage.clear_the_way().await?;
     let before = stage.before().await?;
     let (seconds, end) = timed(ready).await;
     taken.measurement.spans.seconds = seconds;
-    let end = end.map_err(failed)?;
+    let end = end.map_err(|error| failed(&error))?;
     let at_end = stage.at_end().await?;
 
     taken.measurement.payload_bytes = source.bytes;

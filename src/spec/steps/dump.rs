@@ -40,20 +40,16 @@ impl StepBinder<'_> {
         found: &mut Diagnostics,
     ) -> Option<Restore> {
         let named = file.tables.as_ref().map(|names| self.tables_named(names, path, found));
-        let (from, format, tables) = match dump_step(before, &file.from) {
-            Some(dump) => {
-                if file.tables.is_some() {
-                    let problem = self
-                        .tree
-                        .problem(&format!("{path}.tables"), "the `dump` step says which tables there are");
-                    found.push(problem.hint("take `tables` out here"));
-                }
-                (DumpSource::Step(file.from.clone()), dump.format, dump.tables.clone())
+        let (from, format, tables) = if let Some(dump) = dump_step(before, &file.from) {
+            if file.tables.is_some() {
+                let path = format!("{path}.tables");
+                let problem = self.tree.problem(&path, "the `dump` step says which tables there are");
+                found.push(problem.hint("take `tables` out here"));
             }
-            None => {
-                let (source, format) = self.dump_at(&file.from, path, before, found)?;
-                (source, format, named.unwrap_or_else(|| Some(Vec::new()))?)
-            }
+            (DumpSource::Step(file.from.clone()), dump.format, dump.tables.clone())
+        } else {
+            let (source, format) = self.dump_at(&file.from, path, before, found)?;
+            (source, format, named.unwrap_or_else(|| Some(Vec::new()))?)
         };
         Some(Restore {
             from,
@@ -131,7 +127,7 @@ pub(super) fn verify_at_end(files: &[StepFile], steps: &mut [Step]) {
         }
         match &mut steps[index].kind {
             StepKind::Load(Load { verify, .. }) | StepKind::Restore(Restore { verify, .. }) => {
-                *verify = Verify::End
+                *verify = Verify::End;
             }
             _ => {}
         }

@@ -9,6 +9,7 @@ pub mod design;
 pub mod environment;
 pub mod experiment;
 pub mod needs;
+pub mod rows;
 pub mod scalar;
 pub mod step;
 pub mod table;

@@ -6,6 +6,7 @@ use indexmap::IndexMap;
 use schemars::JsonSchema;
 use serde::Deserialize;
 
+use super::rows::RowsFromFile;
 use super::values::ValueFile;
 use super::words;
 use crate::model::Persistence;
@@ -24,8 +25,10 @@ pub struct TableFile {
     pub persistence: Option<PersistenceWord>,
     /// Index and constraint statements as SQL, or the name of a `.sql` file.
     pub indexes: Option<String>,
-    /// Rows over all copies.
-    pub rows: Count,
+    /// Rows over all copies. With `rows_from` the first so many of the file; left away: all of them.
+    pub rows: Option<Count>,
+    /// Rows from a file of your own, instead of `values`: `{csv: data/orders.csv}` or `{parquet: data/orders.parquet}`.
+    pub rows_from: Option<RowsFromFile>,
     /// Seed of the generated values. Default: the design's seed.
     pub seed: Option<u64>,
     /// Number of tables of this shape, `name_1` to `name_n`; the DDL then uses `{{ table }}`. Default 1.

@@ -17,6 +17,8 @@ use crate::spec::units::Span;
 /// `LOADLAB_ROWS_<TABLE>` for each table say what is run; `LOADLAB_SCRATCH` is a private folder of the trial, removed with it. Of the host's own variables only `PATH`, `HOME`, `LANG`, `LC_ALL`,
 /// `TZ` and `TMPDIR` are passed on; give others with `[env, NAME=value, program]`.
 ///
+/// `--smoke` cannot make a program do less; templates have the name `smoke` for that: `"--time={{ 1 if smoke else 60 }}"`.
+///
 /// The clock runs from the program's start to its end. An exit code other than 0, a missing capture, or the timeout fails the
 /// trial. What the program leaves running is ended. Each output is kept in the run's folder under `output/`: all of it up to
 /// 4 MiB, of a longer one the first 1 MiB and the last 3 MiB.

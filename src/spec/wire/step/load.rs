@@ -63,7 +63,7 @@ pub enum LoadMethodFile {
     Copy(CopyFile),
     /// INSERT ... SELECT * FROM unnest(...): one bound array for each column.
     Unnest(UnnestFile),
-    /// INSERT ... SELECT ... FROM generate_series: the server makes the rows, none travel.
+    /// INSERT ... SELECT ... FROM `generate_series`: the server makes the rows, none travel.
     Generate(GenerateFile),
     /// A loop in PL/pgSQL in the server, one INSERT per row.
     Procedure(ProcedureFile),
