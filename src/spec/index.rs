@@ -112,11 +112,12 @@ fn quick(spec: &Spec) -> Result<String, Diagnostics> {
 
 fn sources(spec: &Spec) -> String {
     let sources = spec.resolved["sources"].as_object().into_iter().flatten();
-    list(sources.map(|(_, source)| {
+    let names = sources.map(|(_, source)| {
         let word = |key: &str| source[key].as_str();
         let name = word("author").or_else(|| word("title")).unwrap_or_default();
         cell(&word("date").map_or_else(|| name.to_owned(), |date| format!("{name} {date}")))
-    }))
+    });
+    names.collect::<Vec<_>>().join("; ")
 }
 
 fn factors(spec: &Spec) -> String {
