@@ -20,6 +20,8 @@ pub enum Nature {
     Rate,
     /// Seconds; may be added over steps.
     Time,
+    /// Seconds at the far end of many, such as a percentile: less is better, and not to be added.
+    Longest,
     /// Bytes and counts that do not depend on how fast the machine is; may be added over steps.
     Counter,
     /// The size of something after the step; like a counter, but not to be added.
@@ -53,6 +55,9 @@ pub const METRICS: &[MetricKind] = &[
     metric("durable_seconds", Nature::Time, Measurement::durable_seconds),
     metric("client_cpu_seconds", Nature::Time, |m| m.client_cpu_seconds),
     metric("server_cpu_seconds", Nature::Time, |m| m.counters.server_cpu_seconds),
+    metric("longest_gap_seconds", Nature::Longest, |m| m.longest_gap),
+    metric("batch_p99_seconds", Nature::Longest, |m| m.batch_latency.map(|latency| latency.p99)),
+    metric("scheduled_p99_seconds", Nature::Longest, |m| m.scheduled_latency.map(|latency| latency.p99)),
     metric("rows", Nature::Counter, |m| number(m.rows)),
     metric("payload_bytes", Nature::Counter, |m| number(m.payload_bytes)),
     metric("wal_bytes", Nature::Counter, |m| number(m.counters.wal_bytes)),

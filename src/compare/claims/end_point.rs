@@ -18,6 +18,7 @@ pub(super) fn end_point(metric: &Metric, used: &[&TrialRecord]) -> String {
         name => match metric_kind(name).map(|kind| kind.nature) {
             Some(Nature::Counter) => "counted over the step",
             Some(Nature::Size) => "the size after the step",
+            Some(Nature::Longest) => "the longest, or a high percentile, of many",
             _ if has("load") || has("restore") => "until the last COMMIT is acknowledged",
             _ if has("read") => "until the last row",
             _ => "until the last statement is answered",

@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 use super::judgement::{Comparison, Ratio};
 use crate::compare::observations::{find, fits};
 use crate::compare::pairs::{Values, block_means, pair_groups};
-use crate::model::{Contrast, Design, Group, Metric, MetricKind, TrialRecord, metric_kind};
+use crate::model::{Contrast, Design, Group, Metric, TrialRecord};
 use crate::stats::{blocks_needed, detectable, geometric_mean_ratio, level_for_family, log_ratio, median};
 
 /// Coverage of intervals, alone or for a family at once.
@@ -33,13 +33,12 @@ impl<'a> Evidence<'a> {
         groups: &[&Group],
     ) -> Self {
         let mut evidence = Self::default();
-        let Some(kind) = metric_kind(&metric.name) else { return evidence };
         for record in records.iter().filter(|record| fits(record, design)) {
             let levels = &record.trial.treatment.levels;
             if !groups.iter().any(|group| group.holds(levels)) {
                 continue;
             }
-            match value(record, metric, kind) {
+            match value(record, metric) {
                 Ok(value) => {
                     evidence.values.entry(levels.clone()).or_default().insert(record.trial.block, value);
                     evidence.used.push(record);
@@ -62,14 +61,14 @@ impl<'a> Evidence<'a> {
 }
 
 /// The value of a trial: added over the metric's steps. A step that this treatment does not have adds nothing.
-fn value(record: &TrialRecord, metric: &Metric, kind: &MetricKind) -> Result<f64, Vec<&'static str>> {
+fn value(record: &TrialRecord, metric: &Metric) -> Result<f64, Vec<&'static str>> {
     let mut sum = None;
     for measurement in metric.steps.iter().filter_map(|step| find(record, step)) {
         let reasons = record.reasons_against(measurement);
         if !reasons.is_empty() {
             return Err(reasons);
         }
-        let value = (kind.value)(measurement).filter(|value| value.is_finite());
+        let value = measurement.number(&metric.name).filter(|value| value.is_finite());
         sum = Some(sum.unwrap_or(0.0) + value.ok_or_else(|| vec!["not measured"])?);
     }
     sum.ok_or_else(|| match record.outcome {
