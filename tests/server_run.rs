@@ -68,6 +68,7 @@ fn the_quickstart_is_complete(server: Server) {
     names.sort();
     let complete = [
         ".lock",
+        "captures.parquet",
         "journal.jsonl",
         "measurements.parquet",
         "run.json",
