@@ -10,7 +10,7 @@ use crate::lab::{Lab, Server};
 use crate::python_results::python;
 
 /// Runs at the same time: a trial waits about as long as it works.
-const AT_ONCE: usize = 3;
+const AT_ONCE: usize = 4;
 
 fn file(name: &str) -> String {
     format!("{}/experiments/{name}.yaml", env!("CARGO_MANIFEST_DIR"))

@@ -141,8 +141,8 @@ impl Spec {
         let steps = binder.bind(&file.steps, &step_indexes, found);
         let environment_name = environment_name?;
         let environment = self.environment_file(&environment_name, found)?;
-        let spec = environment.resolve(&file.server, &tree, found)?;
         let needs = needs(&file.needs, &tree, found);
+        let spec = environment.resolve(&file.server, &needs, &tree, found)?;
         let trial = BoundTrial { environment: spec, needs, tables, steps };
         (!found.has_errors()).then(|| Bound { trial, tree: without_broken_steps(tree), environment })
     }

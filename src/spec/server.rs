@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use crate::model::{
     Builder, Checksums, ConnectionPath, EnvironmentSpec, FreshMethod, InitOptions, Limits, LocaleProvider,
-    Storage, VersionRange,
+    Needs, Storage, VersionRange,
 };
 use crate::spec::bind::bind;
 use crate::spec::diagnostic::Diagnostics;
@@ -43,10 +43,12 @@ pub fn read(name: &str, source: &Arc<Source>, found: &mut Diagnostics) -> Option
 }
 
 impl EnvironmentAsWritten {
-    /// The environment with the experiment's `server` laid over it; `tree` is the experiment's.
+    /// The environment with the experiment's `server` laid over it; `tree` is the experiment's. A treatment that needs
+    /// another version than the environment has is never run here, so what that version lacks is no mistake.
     pub fn resolve(
         &self,
         server: &ServerFile,
+        needs: &Needs,
         tree: &Node,
         found: &mut Diagnostics,
     ) -> Option<EnvironmentSpec> {
@@ -58,7 +60,11 @@ impl EnvironmentAsWritten {
         settings.extend(server.settings.iter().map(|(name, value)| (name.clone(), value.0.clone())));
         let init = Layers { over: &server.initdb, under: &file.initdb, tree, file_tree: &self.tree };
         let init = init.options(found);
-        let versions = self.versions_with(&init.locale_provider, allowed, tree, found)?;
+        let needed = needs.version.as_ref();
+        let runs =
+            needed.is_none_or(|bound| (allowed.min..=allowed.max).any(|major| bound.holds(major.into())));
+        let versions =
+            if runs { self.versions_with(&init.locale_provider, allowed, tree, found)? } else { allowed };
         let image =
             file.image.as_deref().unwrap_or("postgres:{major}").replace("{major}", &versions.max.to_string());
         let storage = server.storage.as_ref().or(file.storage.as_ref());
@@ -279,7 +285,7 @@ impl Layers<'_> {
 
 #[cfg(test)]
 mod tests {
-    use crate::model::Scalar;
+    use crate::model::{Bound, Relation, Scalar};
 
     use super::*;
 
@@ -304,7 +310,9 @@ mod tests {
                 .collect(),
             ..ServerFile::default()
         };
-        let spec = file.and_then(|file| file.resolve(&server, &empty(), &mut found)).expect("resolves");
+        let spec = file
+            .and_then(|file| file.resolve(&server, &Needs::default(), &empty(), &mut found))
+            .expect("resolves");
         assert!(found.is_empty(), "{found}");
         assert_eq!(spec.versions, VersionRange { min: 15, max: 17 });
         assert_eq!(spec.image, "mine:17");
@@ -314,10 +322,23 @@ mod tests {
     }
 
     #[test]
+    fn what_an_old_version_lacks_is_no_mistake_where_a_newer_one_is_needed() {
+        let text = "environment: x\nengine: postgres\nversions: 15\n\
+                    initdb: {locale_provider: builtin, builtin_locale: C.UTF-8}\n";
+        let (file, mut found) = written(text);
+        let file = file.expect("it is right");
+        let newer = Bound { relation: Relation::AtLeast, value: 17, text: ">= 17".to_owned() };
+        let needs = Needs { version: Some(newer), ..Needs::default() };
+        assert!(file.resolve(&ServerFile::default(), &needs, &empty(), &mut found).is_some(), "{found}");
+        assert!(file.resolve(&ServerFile::default(), &Needs::default(), &empty(), &mut found).is_none());
+    }
+
+    #[test]
     fn mistakes_are_shown_in_the_environment_file() {
         let (file, mut found) =
             written("environment: x\nengine: postgres\nversions: 13-18\nlimits: {cpuset: a}\n");
-        let spec = file.and_then(|file| file.resolve(&ServerFile::default(), &empty(), &mut found));
+        let spec = file
+            .and_then(|file| file.resolve(&ServerFile::default(), &Needs::default(), &empty(), &mut found));
         assert!(spec.is_none());
         assert!(found.to_string().contains("environments/x.yaml:3:11"), "{found}");
         let (file, found) = written("environment: x\nengine: mysql\nversion: 15\n");
