@@ -107,6 +107,13 @@ impl Servers {
         if let Some(why) = self.lacks(needs).await? {
             return Ok(Err(why));
         }
+        if let Some(version) = needs.version.as_ref().filter(|_| !needs.allow(bound.environment.versions)) {
+            let (name, versions) = (&bound.environment.name, bound.environment.versions);
+            return Ok(Err(format!(
+                "not run here: it needs PostgreSQL {}, and environment {name} is of {versions}",
+                version.text
+            )));
+        }
         let provider = match self.provider(&bound.environment, needs, prepare).await? {
             Ok(provider) => provider,
             Err(why) => return Ok(Err(why)),

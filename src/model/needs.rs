@@ -2,7 +2,7 @@
 
 use serde::{Deserialize, Serialize};
 
-use super::Backend;
+use super::{Backend, VersionRange};
 
 /// Conditions without which a treatment is not run. Everything absent is no condition.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
@@ -27,6 +27,13 @@ pub struct Needs {
 }
 
 impl Needs {
+    /// Whether one of these versions is new (or old) enough.
+    #[must_use]
+    pub fn allow(&self, versions: VersionRange) -> bool {
+        let needed = self.version.as_ref();
+        needed.is_none_or(|bound| (versions.min..=versions.max).any(|major| bound.holds(major.into())))
+    }
+
     /// Whether a server that cannot be had is a need that is not met, rather than a fault of the machine.
     #[must_use]
     pub fn names_a_server(&self) -> bool {

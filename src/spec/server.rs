@@ -60,9 +60,7 @@ impl EnvironmentAsWritten {
         settings.extend(server.settings.iter().map(|(name, value)| (name.clone(), value.0.clone())));
         let init = Layers { over: &server.initdb, under: &file.initdb, tree, file_tree: &self.tree };
         let init = init.options(found);
-        let needed = needs.version.as_ref();
-        let runs =
-            needed.is_none_or(|bound| (allowed.min..=allowed.max).any(|major| bound.holds(major.into())));
+        let runs = needs.allow(allowed);
         let versions =
             if runs { self.versions_with(&init.locale_provider, allowed, tree, found)? } else { allowed };
         let image =
