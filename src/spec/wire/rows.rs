@@ -6,7 +6,7 @@ use serde::Deserialize;
 /// Rows from a CSV or Parquet file, by the types of the table.
 ///
 /// The file is read once, checked to its last row before any server starts, and kept in loadlab's cache as rows of the
-/// table's types: `check` takes as long as that (about a minute for a gigabyte; the next time only as long as reading the
+/// table's types: `check` takes as long as that (the longer the larger the file; the next time only as long as reading the
 /// file). Every method loads these rows, every client its share, and content is verified against the file. Memory stays
 /// small however large the file is.
 ///
