@@ -52,7 +52,7 @@ fn write_files(lab: &Lab) {
     lab.write("data/rows.csv", &csv);
     let columns = vec![
         Series::new("note".into(), (0..ROWS).map(note).collect::<Vec<_>>()).into_column(),
-        Series::new("share".into(), (0..ROWS).map(|id| share(id)).collect::<Vec<_>>()).into_column(),
+        Series::new("share".into(), (0..ROWS).map(share).collect::<Vec<_>>()).into_column(),
         Series::new("id".into(), (0..ROWS).collect::<Vec<_>>()).into_column(),
     ];
     let mut frame = DataFrame::new(columns[0].len(), columns).unwrap();
