@@ -262,6 +262,10 @@ fn exit(tally: Tally, path: &str) -> Exit {
         ));
         return Exit::TrialsFailed;
     }
+    if tally.ok == 0 && tally.not_run > 0 {
+        say("nothing was measured");
+        return Exit::Environment;
+    }
     Exit::Done
 }
 

@@ -174,20 +174,25 @@ pub fn summarise(records: &[TrialRecord], design: &Design) -> Summary {
     }
 }
 
+/// The first line of an error; with the next where the first only leads to it.
+fn in_one_line(text: &str) -> String {
+    let mut lines = text.lines().map(str::trim).filter(|line| !line.is_empty());
+    let first = lines.next().unwrap_or_default();
+    match lines.next() {
+        Some(next) if first.ends_with(':') => format!("{first} {next}"),
+        _ => first.to_owned(),
+    }
+}
+
 /// Errors of trials with some outcomes: the first line of each kind with how many trials ended so.
 fn errors(records: &[TrialRecord], outcomes: fn(Outcome) -> bool) -> Vec<TrialErrors> {
     let mut kinds: Vec<TrialErrors> = Vec::new();
     for record in records.iter().filter(|record| outcomes(record.outcome)) {
-        let error =
-            record.error.as_deref().and_then(|text| text.lines().next()).unwrap_or("no reason is known");
+        let error = record.error.as_deref().map_or_else(|| "no reason is known".to_owned(), in_one_line);
         if let Some(kind) = kinds.iter_mut().find(|kind| kind.error == error) {
             kind.trials += 1;
         } else {
-            kinds.push(TrialErrors {
-                error: error.to_owned(),
-                trials: 1,
-                treatment: record.treatment.clone(),
-            });
+            kinds.push(TrialErrors { error, trials: 1, treatment: record.treatment.clone() });
         }
     }
     kinds

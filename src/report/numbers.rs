@@ -57,6 +57,9 @@ pub(super) fn percent(share: f64) -> String {
 
 /// `1.83x`.
 pub(super) fn times(ratio: f64) -> String {
+    if ratio > 9.999e5 || (ratio > 0.0 && ratio < 1e-4) {
+        return format!("{ratio:.0e}x");
+    }
     if (0.1..99.95).contains(&ratio) { format!("{ratio:.2}x") } else { format!("{}x", number(ratio)) }
 }
 

@@ -118,6 +118,7 @@ impl ClaimBinder<'_> {
             }
             let source = self.source(file, &path, found);
             self.raw_fits(file, &path, found);
+            self.can_be_judged(file, &path, found);
             let statement = self.statement(file, &path, found);
             let metric = self.metric(file, &path, found);
             if let (Some(source), Some(statement), Ok(metric)) = (source, statement, metric) {

@@ -10,6 +10,7 @@ pub mod bind;
 mod by_type;
 pub mod check;
 mod checking;
+mod claim_rules;
 pub mod claims;
 pub mod ddl;
 pub mod design;

@@ -181,3 +181,12 @@ fn decimals_and_short_integers_of_parquet_are_read() {
     let same = fs::read(parquet.folder.join("rows")).unwrap() == fs::read(csv.folder.join("rows")).unwrap();
     assert!(same, "the rows differ");
 }
+
+#[test]
+fn a_number_with_more_digits_than_its_column_is_refused_not_rounded() {
+    let lab = Lab::new();
+    let wanted = wanted(&[("amount", ColumnType::Numeric { precision: Some(10), scale: 2 })]);
+    let problems = lab.csv("amount\n1.00\n1.005\n", &wanted).unwrap_err();
+    assert_eq!((problems.len(), problems[0].place.as_str()), (1, "line 3"));
+    assert!(problems[0].message.contains("rounded"), "{problems:?}");
+}

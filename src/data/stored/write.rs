@@ -9,8 +9,9 @@ use xxhash_rust::xxh3::Xxh3;
 
 use super::{FileProblem, MOST_PROBLEMS, Page, RowFile, RowFormat, Wanted, csv, field, parquet};
 use crate::data::constant::constant;
+use crate::data::decimal::written_scale;
 use crate::data::value::OwnedValue;
-use crate::model::Scalar;
+use crate::model::{ColumnType, Scalar};
 
 /// Files of a store.
 pub(super) const ROWS: &str = "rows";
@@ -179,7 +180,7 @@ impl<'a> Writer<'a> {
             let value = match text(index) {
                 None if column.not_null => Err("NULL is not allowed here".to_owned()),
                 None => Ok(OwnedValue::Null),
-                Some(text) => constant(&Scalar::Text(text.to_owned()), &column.kind),
+                Some(text) => exactly(text, &column.kind),
             };
             match value {
                 Ok(value) => {
@@ -293,4 +294,14 @@ pub(super) fn read_pages(bytes: &[u8]) -> io::Result<Vec<Page>> {
         (row, byte) = (row_end, byte_end);
     }
     Ok(pages)
+}
+
+/// The value of a text; a number that the column would round is refused, for the file would not be what is stored.
+fn exactly(text: &str, kind: &ColumnType) -> Result<OwnedValue, String> {
+    if let ColumnType::Numeric { precision: Some(_), scale } = kind
+        && written_scale(text).is_some_and(|written| written > *scale)
+    {
+        return Err(format!("{text} has more than {scale} digits after the point and would be rounded"));
+    }
+    constant(&Scalar::Text(text.to_owned()), kind)
 }

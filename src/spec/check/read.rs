@@ -2,8 +2,8 @@
 
 use super::finding::Finding;
 use crate::model::{
-    By, Cache, ColumnType, CopyFormat, Decode, EnvironmentSpec, Read, ReadMethod, SelectMode, Storage, Table,
-    TextOrBinary,
+    Backend, By, Cache, ColumnType, CopyFormat, Decode, EnvironmentSpec, Needs, Read, ReadMethod, SelectMode,
+    Storage, Table, TextOrBinary,
 };
 
 /// All findings about a read step.
@@ -56,6 +56,14 @@ pub(super) fn check(index: usize, read: &Read, table: &Table, environment: &Envi
         findings.push(finding.hint("use `storage: layer` or `volume` in the environment"));
     }
     findings
+}
+
+/// An external server is never restarted, so nothing that it reads is cold.
+pub(super) fn never_cold(index: usize, read: &Read, needs: &Needs) -> Option<Finding> {
+    (read.cache == Cache::Cold && needs.backend == Some(Backend::External)).then(|| {
+        let message = "a read from an external server is never cold: loadlab does not restart it";
+        Finding::new(format!("steps.{index}.read.cache"), message).expected("`as-is` or `warm`")
+    })
 }
 
 /// The column whose ranges are the clients' shares.

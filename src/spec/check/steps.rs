@@ -198,6 +198,7 @@ impl<'a> History<'a> {
         self.clients(index, "read", read.clients);
         let table = &self.trial.tables[read.table];
         self.findings.extend(read::check(index, read, table, &self.trial.environment));
+        self.findings.extend(read::never_cold(index, read, &self.trial.needs));
     }
 
     fn dump(&mut self, index: usize, dump: &Dump) {

@@ -69,6 +69,10 @@ impl StepBinder<'_> {
         before: &[Step],
         found: &mut Diagnostics,
     ) -> Option<(DumpSource, DumpFormat)> {
+        if self.tables.len() < self.table_names.len() {
+            // The step may be there and only its table be wrong, which is told already.
+            return None;
+        }
         match self.files.dump(name) {
             Ok((path, format)) => Some((DumpSource::Path { name: name.to_owned(), path }, format)),
             Err(problem) => {
