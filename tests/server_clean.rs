@@ -39,13 +39,14 @@ async fn only_volumes_of_dead_runs_are_removed() {
     let docker = Docker::connect_with_defaults().expect("a container engine");
     let cache = tempfile::tempdir().expect("temporary folder");
     let name = |kind: &str| format!("loadlab-test-{kind}-{}", std::process::id());
-    let (dead, live, foreign) = (name("dead"), name("live"), name("foreign"));
+    let (dead, live, foreign) = (name("dead"), name("live"), name("of-others"));
     volume(&docker, &dead, &[(RUN_LABEL, "r"), (OWNER_LABEL, &dead_owner())]).await;
     volume(&docker, &live, &[(RUN_LABEL, "r"), (OWNER_LABEL, &Owner::this().to_string())]).await;
     volume(&docker, &foreign, &[]).await;
     let report = clean(cache.path()).await;
-    assert!(report.removed.contains(&format!("volume {dead}")), "{report}");
-    assert!(!exists(&docker, &dead).await);
+    // Every run that starts cleans up first, so another test's run may have been faster.
+    assert!(report.failed.is_empty(), "{report}");
+    assert!(!exists(&docker, &dead).await, "{report}");
     for name in [&live, &foreign] {
         assert!(exists(&docker, name).await, "{name} is not to be touched");
         docker

@@ -47,7 +47,11 @@ fn counts(summary: &Summary) -> String {
     }
     let not_ok =
         summary.not_ok.iter().map(|(outcome, count)| format!("{count} {outcome}")).collect::<Vec<_>>();
-    let good = if summary.not_run > 0 { "the others ok" } else { "all ok" };
+    let good = match summary.not_run {
+        0 => "all ok",
+        not_run if not_run == summary.trials => "so nothing was measured",
+        _ => "the others ok",
+    };
     let not_ok = if not_ok.is_empty() { good.to_owned() } else { format!("not ok: {}", not_ok.join(", ")) };
     let left_out =
         if summary.not_run > 0 { format!("{} not run here, ", summary.not_run) } else { String::new() };
