@@ -93,6 +93,21 @@ pub enum RawUnit {
 }
 
 impl RawUnit {
+    /// Short form after a number; empty for a plain count.
+    #[must_use]
+    pub fn symbol(self) -> &'static str {
+        match self {
+            Self::Minutes => "min",
+            Self::Seconds => "s",
+            Self::Milliseconds => "ms",
+            Self::RowsPerSecond => "rows/s",
+            Self::MegabytesPerSecond => "MB/s",
+            Self::Bytes => "bytes",
+            Self::Mebibytes => "MiB",
+            Self::Count => "",
+        }
+    }
+
     /// Whether a smaller value is the faster one.
     #[must_use]
     pub fn is_time(self) -> bool {

@@ -8,7 +8,7 @@ use super::notes::capitalised;
 use super::numbers::{number, percent, times};
 use super::terminal::{draw, wrap};
 use crate::compare::{Comparison, Judgement, Kind, MIN_BLOCKS, Verdict};
-use crate::model::{RawUnit, Reading};
+use crate::model::Reading;
 
 /// Judged claims as text, no line longer than `width` (80 at least) unless a single word is; empty without claims.
 #[must_use]
@@ -95,7 +95,7 @@ fn says(judgement: &Judgement) -> String {
         Kind::NoDifference => "no difference".to_owned(),
         Kind::Order => "in this order".to_owned(),
         Kind::Absolute => {
-            let unit = judgement.raw.as_ref().map_or("", |raw| unit(raw.unit));
+            let unit = judgement.raw.as_ref().map_or("", |raw| raw.unit.symbol());
             published.map_or_else(none, |value| format!("{} {unit}", number(value)))
         }
         Kind::NotComparable => published.map_or_else(none, number),
@@ -194,17 +194,4 @@ fn arithmetic(judgement: &Judgement) -> Vec<String> {
     let met = met.collect::<Vec<_>>().join(", ");
     parts.extend((!met.is_empty()).then(|| format!("it needs {met}")));
     parts
-}
-
-fn unit(unit: RawUnit) -> &'static str {
-    match unit {
-        RawUnit::Minutes => "min",
-        RawUnit::Seconds => "s",
-        RawUnit::Milliseconds => "ms",
-        RawUnit::RowsPerSecond => "rows/s",
-        RawUnit::MegabytesPerSecond => "MB/s",
-        RawUnit::Bytes => "bytes",
-        RawUnit::Mebibytes => "MiB",
-        RawUnit::Count => "",
-    }
 }

@@ -7,7 +7,8 @@ use tokio::task::JoinHandle;
 
 use crate::engine::postgres::{Session, counters};
 
-/// Time between two looks: a look costs the server a fraction of a millisecond.
+/// Time between two looks. A look is one short query on the server inside the window; so few of them are
+/// the price of knowing who waits for whom.
 const INTERVAL: Duration = Duration::from_millis(200);
 /// With fewer looks at a session than this there is no share worth naming.
 const FEWEST: u64 = 10;

@@ -8,7 +8,7 @@ use serde_json::Value;
 use super::diagnostic::Diagnostics;
 use super::experiment::Spec;
 use super::load::{LoadOptions, load};
-use crate::model::{Claim, Metric, RawUnit, RawValues, Reading, Statement};
+use crate::model::{Claim, Metric, RawValues, Reading, Statement};
 use crate::plan::{Plan, estimate};
 
 /// What stands above the tables.
@@ -146,7 +146,7 @@ fn published(claim: &Claim) -> Option<String> {
         Statement::NoDifference { margin, .. } => Some(format!("no difference within {} %", margin * 100.0)),
         Statement::Order(groups) => Some(format!("order of {}", groups.len())),
         Statement::Absolute(_) => {
-            let unit = claim.raw.as_ref().map_or("", |raw| unit(raw.unit));
+            let unit = claim.raw.as_ref().map_or("", |raw| raw.unit.symbol());
             Some(format!("{} {unit}; shown, not judged", number()))
         }
         Statement::NotComparable(_) => None,
@@ -165,20 +165,7 @@ fn raw(values: &RawValues) -> String {
     let numbers = |of: &[f64]| of.iter().map(f64::to_string).collect::<Vec<_>>().join(", ");
     let against =
         if values.to.is_empty() { String::new() } else { format!(" against {}", numbers(&values.to)) };
-    format!("{}{against} {}", numbers(&values.of), unit(values.unit))
-}
-
-fn unit(unit: RawUnit) -> &'static str {
-    match unit {
-        RawUnit::Minutes => "min",
-        RawUnit::Seconds => "s",
-        RawUnit::Milliseconds => "ms",
-        RawUnit::RowsPerSecond => "rows/s",
-        RawUnit::MegabytesPerSecond => "MB/s",
-        RawUnit::Bytes => "bytes",
-        RawUnit::Mebibytes => "MiB",
-        RawUnit::Count => "",
-    }
+    format!("{}{against} {}", numbers(&values.of), values.unit.symbol())
 }
 
 fn list(parts: impl Iterator<Item = String>) -> String {

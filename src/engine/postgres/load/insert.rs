@@ -66,20 +66,13 @@ impl Inserter {
                 self.task.committed(open, None, &mut done);
                 open = 0;
             } else if open >= per_commit {
-                self.commit(&mut open, &mut done).await?;
+                self.task.commit(&self.session, &mut open, &mut done).await?;
             }
         }
         if open > 0 {
-            self.commit(&mut open, &mut done).await?;
+            self.task.commit(&self.session, &mut open, &mut done).await?;
         }
         Ok(done)
-    }
-
-    async fn commit(&self, open: &mut u64, done: &mut WorkDone) -> Result<(), WorkError> {
-        let start = Instant::now();
-        self.session.client.batch_execute("COMMIT").await?;
-        self.task.committed(std::mem::take(open), Some(start), done);
-        Ok(())
     }
 
     /// Sends one batch and waits for all of it. Returns the bytes of its values.

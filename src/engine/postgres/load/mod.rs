@@ -161,6 +161,14 @@ impl Task {
         }
     }
 
+    /// Ends the open transaction with its rows.
+    async fn commit(&self, session: &Session, open: &mut u64, done: &mut WorkDone) -> Result<(), WorkError> {
+        let start = Instant::now();
+        session.client.batch_execute("COMMIT").await?;
+        self.committed(std::mem::take(open), Some(start), done);
+        Ok(())
+    }
+
     /// The rows of each transaction of so many rows; one empty one where there are none.
     fn transactions(&self, rows_per_commit: Option<u64>) -> Vec<Range<u64>> {
         let Range { start, end } = self.rows;

@@ -49,20 +49,13 @@ impl Unnester {
             }
             open += rows;
             if open >= per_commit {
-                self.commit(&mut open, &mut done).await?;
+                self.task.commit(&self.session, &mut open, &mut done).await?;
             }
         }
         if open > 0 {
-            self.commit(&mut open, &mut done).await?;
+            self.task.commit(&self.session, &mut open, &mut done).await?;
         }
         Ok(done)
-    }
-
-    async fn commit(&self, open: &mut u64, done: &mut WorkDone) -> Result<(), WorkError> {
-        let start = Instant::now();
-        self.session.client.batch_execute("COMMIT").await?;
-        self.task.committed(std::mem::take(open), Some(start), done);
-        Ok(())
     }
 
     async fn batch(&mut self, rows: &Range<u64>) -> Result<u64, WorkError> {
