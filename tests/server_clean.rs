@@ -43,10 +43,17 @@ async fn only_volumes_of_dead_runs_are_removed() {
     volume(&docker, &dead, &[(RUN_LABEL, "r"), (OWNER_LABEL, &dead_owner())]).await;
     volume(&docker, &live, &[(RUN_LABEL, "r"), (OWNER_LABEL, &Owner::this().to_string())]).await;
     volume(&docker, &foreign, &[]).await;
-    let report = clean(cache.path()).await;
-    // Every run that starts cleans up first, so another test's run may have been faster.
-    assert!(report.failed.is_empty(), "{report}");
-    assert!(!exists(&docker, &dead).await, "{report}");
+    // Every run that starts cleans up first, so another test's run may be faster: then once more.
+    let mut report = clean(cache.path()).await;
+    for _ in 0..20 {
+        if report.removed.contains(&format!("volume {dead}")) {
+            break;
+        }
+        volume(&docker, &dead, &[(RUN_LABEL, "r"), (OWNER_LABEL, &dead_owner())]).await;
+        report = clean(cache.path()).await;
+    }
+    assert!(report.removed.contains(&format!("volume {dead}")), "{report}");
+    assert!(!exists(&docker, &dead).await);
     for name in [&live, &foreign] {
         assert!(exists(&docker, name).await, "{name} is not to be touched");
         docker
