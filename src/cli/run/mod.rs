@@ -1,0 +1,89 @@
+//! `loadlab run FILE`: check, plan, servers, trials, Parquet, table.
+
+mod begin;
+mod events;
+mod session;
+
+use std::collections::HashMap;
+use std::path::PathBuf;
+
+use clap::Args;
+
+use self::session::Session;
+use super::commands;
+use super::failure::{Exit, Failure};
+use super::interrupt;
+use super::options::{self, ServerOptions, SpecOptions};
+use super::resume::{reopen, resumed};
+use super::say;
+use super::space::writable;
+use crate::environment::choose::On;
+use crate::plan::Plan;
+use crate::report;
+use crate::spec;
+
+/// Trials that may be run without being asked for.
+const MANY: u64 = 100_000;
+
+/// Arguments of `run`.
+#[derive(Debug, Args)]
+pub(super) struct RunArguments {
+    /// Experiment file
+    pub(super) file: PathBuf,
+    #[command(flatten)]
+    pub(super) spec: SpecOptions,
+    #[command(flatten)]
+    pub(super) server: ServerOptions,
+    /// Folder of results
+    #[arg(long, value_name = "FOLDER", default_value = "results")]
+    pub(super) results: PathBuf,
+    /// Complete an interrupted run: the newest of the experiment, or the named one
+    #[arg(long, value_name = "RUN", num_args = 0..=1, default_missing_value = "")]
+    resume: Option<String>,
+    /// `table`, or `json` for machines
+    #[arg(long, default_value = "table", value_parser = ["table", "json"])]
+    format: String,
+    /// Allow a plan of more than 100,000 trials
+    #[arg(long)]
+    many: bool,
+    /// Let `command` steps run programs on this machine; `plan` lists them
+    #[arg(long)]
+    allow_commands: bool,
+    /// Backends that the first start of a resumed run took, by environment.
+    #[arg(skip)]
+    pub(super) settled: HashMap<String, On>,
+}
+
+pub(super) async fn run(mut arguments: RunArguments) -> Result<Exit, Failure> {
+    let resumed = match arguments.resume.clone() {
+        Some(run) => Some(resumed(&mut arguments, &run)?),
+        None => None,
+    };
+    let spec = spec::load(&arguments.file, &arguments.spec.load())?;
+    let checked = spec.check_all()?;
+    if !checked.warnings.is_empty() {
+        say(checked.warnings.render(options::colour()).trim_end());
+    }
+    let plan = Plan::new(&spec.design).map_err(|error| Failure::wrong(format!("error: {error}")))?;
+    if plan.trials() > MANY && !arguments.many {
+        return Err(Failure::wrong(format!(
+            "error: the plan has {} trials, each on a fresh server: narrow it with --only or a profile, or allow it with --many",
+            report::count(plan.trials())
+        )));
+    }
+    commands::refuse_unless(arguments.allow_commands, &commands::of_plan(&spec, &plan)?)?;
+    let folder = match resumed {
+        Some(path) => Some(reopen(&path, &spec, &plan)?),
+        None => None,
+    };
+    writable(&arguments.results)?;
+    let mut cancel = interrupt::watch()?;
+    let session = tokio::select! {
+        session = Session::open(arguments, &spec, &plan, folder) => session?,
+        Ok(_) = cancel.wait_for(|asked| *asked) => {
+            say("ended before the first trial");
+            return Ok(Exit::Interrupted);
+        }
+    };
+    session.run(cancel).await
+}
