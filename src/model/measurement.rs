@@ -211,6 +211,9 @@ pub struct Measurement {
     pub step_index: u32,
     /// Name of the step.
     pub step: String,
+    /// Which repetition of the step inside the trial, from 0.
+    #[serde(default)]
+    pub repetition: u32,
     /// `create`, `index`, `sql`, `load`, `read`, `command`.
     pub kind: String,
     /// `insert`, `copy`, `select`, `copy_out`; empty for other kinds.

@@ -143,9 +143,11 @@ async fn play(
     let sync_seconds = sync_probe::sync_seconds(&stage.instance.endpoint).await;
     record.server = Some(ServerFacts { sync_seconds, ..facts(&stage) });
     let mut later = Vec::new();
-    for (index, step) in bound.steps.iter().enumerate() {
+    let repeated =
+        bound.steps.iter().flat_map(|step| (0..step.repeat).map(move |repetition| (step, repetition)));
+    for (index, (step, repetition)) in repeated.enumerate() {
         let index = u32::try_from(index).expect("there are few steps");
-        let mut taken = Taken::of(step, index, &stage.tables);
+        let mut taken = Taken::of(step, index, repetition, &stage.tables);
         let work = run_step(&mut stage, step, expectations, &mut taken);
         let ended = tokio::time::timeout(step.timeout, work).await;
         let go_on = conclude_step(stage.instance, ended, step.timeout, &mut taken, record).await;

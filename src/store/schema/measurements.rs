@@ -54,6 +54,7 @@ const COLUMNS: &[Column] = columns! {
 
     step_index Int "" "Place of the step in the trial, from 0" = |r| step(r, |m| m.step_index.into());
     step Text "" "Name of the step" = |r| step(r, |m| (&m.step).into());
+    repetition Int "" "Which repetition of the step inside the trial (`repeat`), from 0" = |r| step(r, |m| m.repetition.into());
     kind Text "" "`create`, `index`, `sql`, `command`, `load`, `read`, `dump` or `restore`" = |r| step(r, |m| (&m.kind).into());
     method Text "" "`insert`, `copy`, `unnest`, `generate`, `procedure`; `select`, `copy_out`, `scan`; format of a dump; `direct` or `psql` of a restore; null for other kinds" = |r| step(r, |m| Some(&m.method).filter(|name| !name.is_empty()).into());
     parameters Text "" "Parameters of the step after all templates, as JSON" = |r| step(r, |m| (&m.parameters).into());
