@@ -20,7 +20,7 @@ impl Observations {
     pub(super) fn collect(records: &[TrialRecord], design: &Design, step: &str) -> Self {
         let metric = metric_of(records, step);
         let mut values: Values = BTreeMap::new();
-        for record in records.iter().filter(|record| fits(record, design)) {
+        for record in records.iter().filter(|record| is_counted(record, design)) {
             let Some(measurement) = find(record, step) else { continue };
             if !record.reasons_against(measurement).is_empty() {
                 continue;
@@ -37,6 +37,12 @@ impl Observations {
 /// The record's measurement of a step.
 pub(super) fn find<'a>(record: &'a TrialRecord, step: &str) -> Option<&'a Measurement> {
     record.measurements.iter().find(|measurement| measurement.step == step)
+}
+
+/// Whether a record is one of the trials that numbers are made of: no control, and its treatment has a level the design
+/// knows for every factor.
+pub(super) fn is_counted(record: &TrialRecord, design: &Design) -> bool {
+    !record.trial.control && fits(record, design)
 }
 
 /// Whether the record's treatment has a level the design knows for every factor.

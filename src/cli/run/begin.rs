@@ -57,6 +57,7 @@ pub(super) fn manifest(
         seed: spec.design.seed,
         order_digest: plan.order_digest(),
         trials_planned: plan.trials(),
+        controls: None,
         design: spec.design.clone(),
         claims: spec.claims.clone(),
         environments: servers.chosen.clone(),
