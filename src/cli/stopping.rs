@@ -6,16 +6,17 @@ use crate::model::{Design, TrialRecord};
 /// Watches finished trials of a design that may end early.
 pub(super) struct Stopping<'a> {
     design: &'a Design,
-    treatments: u64,
+    /// Trials of a block, its control trial too.
+    block_size: u64,
     /// Kept only where the design has such a rule.
     records: Option<Vec<TrialRecord>>,
 }
 
 impl<'a> Stopping<'a> {
     /// `finished`: trials of an earlier start of the same run.
-    pub(super) fn new(design: &'a Design, treatments: u64, finished: Vec<TrialRecord>) -> Self {
+    pub(super) fn new(design: &'a Design, block_size: u64, finished: Vec<TrialRecord>) -> Self {
         let rule = design.blocks.max > design.blocks.min;
-        Self { design, treatments, records: rule.then_some(finished) }
+        Self { design, block_size, records: rule.then_some(finished) }
     }
 
     /// Adds a finished trial.
@@ -30,10 +31,10 @@ impl<'a> Stopping<'a> {
     pub(super) fn enough(&self) -> Option<String> {
         let records = self.records.as_ref()?;
         let done = records.len() as u64;
-        if done == 0 || !done.is_multiple_of(self.treatments) {
+        if done == 0 || !done.is_multiple_of(self.block_size) {
             return None;
         }
-        let blocks = u32::try_from(done / self.treatments).ok()?;
+        let blocks = u32::try_from(done / self.block_size).ok()?;
         let seconds = records.iter().map(|record| record.seconds).sum();
         enough(&self.design.blocks, blocks, &summarise(records, self.design), seconds)
     }

@@ -7,7 +7,7 @@ use jiff::Timestamp;
 use tokio::sync::watch;
 
 use super::RunArguments;
-use super::begin::{manifest, todo};
+use super::begin::{controls, manifest, todo};
 use super::events::store;
 use crate::cli::claims::judged;
 use crate::cli::failure::{Exit, Failure};
@@ -32,7 +32,7 @@ use crate::store::{RunFolder, new_run_id};
 /// A run with its folder, ledger, reaper and servers.
 pub(super) struct Session<'a> {
     spec: &'a Spec,
-    plan: &'a Plan,
+    plan: Plan,
     folder: RunFolder,
     servers: Servers,
     ledger: Arc<Ledger>,
@@ -48,7 +48,7 @@ impl<'a> Session<'a> {
     pub(super) async fn open(
         arguments: RunArguments,
         spec: &'a Spec,
-        plan: &'a Plan,
+        mut plan: Plan,
         folder: Option<RunFolder>,
     ) -> Result<Self, Failure> {
         if arguments.server.on == On::Container {
@@ -70,8 +70,8 @@ impl<'a> Session<'a> {
         let reaper = Reaper::start(&program, &ledger)?;
         let choice = Choice { on: arguments.server.on, offline: arguments.server.offline, cache };
         let mut servers = Servers::new(choice, arguments.settled.clone(), Arc::clone(&ledger));
-        let totals = match prepare_all(spec, plan, &mut servers).await {
-            Ok(totals) => totals,
+        let mut ready = match prepare_all(spec, &plan, &mut servers).await {
+            Ok(ready) => ready,
             Err(failure) => {
                 reaper.finish(&ledger);
                 return Err(failure);
@@ -84,11 +84,18 @@ impl<'a> Session<'a> {
                 let results = arguments.results.display();
                 Failure::environment(format!("error: cannot create {results}: {error}"))
             })?;
-            RunFolder::create(&arguments.results, &manifest(&arguments, spec, plan, &servers, run))?
+            let mut of_run = None;
+            if arguments.controls.wanted(spec) {
+                let (with_control, controls) = controls(plan, &mut ready).await?;
+                (plan, of_run) = (with_control, Some(controls));
+                ready.totals.add_control(spec, &plan)?;
+            }
+            let manifest = manifest(&arguments, spec, &plan, &servers, run, of_run);
+            RunFolder::create(&arguments.results, &manifest)?
         };
-        let todo = todo(plan, &mut folder)?;
+        let todo = todo(&plan, &mut folder)?;
         let json = arguments.format == "json";
-        let estimated_seconds = totals.seconds;
+        let estimated_seconds = ready.totals.seconds;
         let allow_commands = arguments.allow_commands;
         Ok(Self {
             spec,
@@ -145,7 +152,7 @@ impl<'a> Session<'a> {
         };
         let mut progress = Progress::new(size);
         let run_id = self.folder.manifest().run.clone();
-        let mut stopping = Stopping::new(&self.spec.design, self.plan.treatments(), self.folder.records()?);
+        let mut stopping = Stopping::new(&self.spec.design, self.plan.block_size(), self.folder.records()?);
         let mut hopeless = Hopeless::new(self.plan.treatments(), &self.folder.records()?);
         let stop = Cell::new(stopping.enough().is_some());
         let (spec, servers, folder) = (self.spec, &mut self.servers, &mut self.folder);
