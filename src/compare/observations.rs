@@ -53,7 +53,7 @@ pub(super) fn fits(record: &TrialRecord, design: &Design) -> bool {
 }
 
 /// The first capture of a program when it is a rate or a time; rows per second for loads and reads that moved rows, seconds for everything else.
-fn metric_of(records: &[TrialRecord], step: &str) -> Metric {
+pub(super) fn metric_of(records: &[TrialRecord], step: &str) -> Metric {
     let first = records.iter().find_map(|record| find(record, step)?.captures.first());
     match first.and_then(|first| first.unit.more_is_faster()) {
         Some(true) => return Metric::CapturedRate,

@@ -452,7 +452,7 @@ mod tests {
         let plan = Plan::new(&design(&[2, 4], 6)).unwrap().with_control(0);
         let places: Vec<u32> =
             plan.iter().filter(|trial| trial.control).map(|trial| trial.position).collect();
-        insta::assert_compact_debug_snapshot!(places, @"");
+        insta::assert_compact_debug_snapshot!(places, @"[3, 3, 5, 4, 5, 2]");
         insta::assert_snapshot!(plan.order_digest(), @"");
     }
 

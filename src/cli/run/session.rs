@@ -13,6 +13,7 @@ use crate::cli::claims::judged;
 use crate::cli::failure::{Exit, Failure};
 use crate::cli::hopeless::Hopeless;
 use crate::cli::ready::prepare_all;
+use crate::cli::report::controlled;
 use crate::cli::servers::Servers;
 use crate::cli::stopping::Stopping;
 use crate::cli::{commands, print, say};
@@ -129,15 +130,16 @@ impl<'a> Session<'a> {
         let tally = ended?;
         let records = self.folder.records()?;
         let summary = crate::cli::report::summary(self.folder.manifest(), &records);
-        let claims = judged(self.folder.manifest(), &records);
+        let controls = controlled(self.folder.manifest(), &records);
+        let claims = judged(self.folder.manifest(), &records, controls.as_ref());
         let heading = report::heading(self.folder.manifest(), &records);
         if self.json {
             let summary = report::json(&summary);
             let smoke = self.spec.smoke;
-            let json = serde_json::json!({"results": path, "smoke": smoke, "heading": heading, "summary": summary, "claims": claims});
+            let json = serde_json::json!({"results": path, "smoke": smoke, "heading": heading, "summary": summary, "controls": controls, "claims": claims});
             print(&format!("{json:#}\n"));
         } else {
-            let table = crate::cli::report::tables(&summary, &claims);
+            let table = crate::cli::report::tables(&summary, controls.as_ref(), &claims);
             print(&format!("\n{}\n\n{table}\nresults: {path}\n", heading.join("\n")));
         }
         Ok(exit(tally, &path))
