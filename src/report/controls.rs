@@ -95,7 +95,7 @@ fn ceilings(shown: &[&CeilingUse]) -> Section {
             of(|nearest| percent(nearest.share)),
         ]
     };
-    let header = ["step", "method", "ceiling, rows/s", "ceiling", "fastest trial", "clients", "share"];
+    let header = ["step", "method", "ceiling, rows/s", "ceiling", "nearest trial", "clients", "share"];
     Section {
         title: "Control: the client without a server, its ceiling".to_owned(),
         header: header.map(str::to_owned).to_vec(),
