@@ -9,12 +9,16 @@ mod differences;
 mod env;
 mod failure;
 mod hopeless;
+mod inputs;
 mod interrupt;
+mod lock;
+mod locking;
 mod options;
 mod plan;
 mod power;
 mod ready;
 mod report;
+mod rerun;
 mod resume;
 mod run;
 mod schema;
@@ -53,6 +57,10 @@ enum Command {
     Report(report::ReportArguments),
     /// Compare two runs, or two treatments of one run, with intervals
     Compare(compare::CompareArguments),
+    /// Repeat a run from its folder alone, also one of another machine, and compare the two
+    Rerun(rerun::RerunArguments),
+    /// Write `loadlab.lock`: checksums of the files, and what servers the environments give here
+    Lock(lock::LockArguments),
     /// Judge the published statements of an experiment by one of its runs
     Claims(claims::ClaimsArguments),
     /// What servers this machine can run: list, doctor, install, build
@@ -111,6 +119,8 @@ async fn dispatch(command: Command) -> Result<Exit, Failure> {
         Command::Plan(arguments) => plan::plan(&arguments).await,
         Command::Report(arguments) => report::report(&arguments),
         Command::Compare(arguments) => compare::compare(&arguments),
+        Command::Rerun(arguments) => rerun::rerun(arguments).await,
+        Command::Lock(arguments) => lock::lock(arguments).await,
         Command::Claims(arguments) => claims::claims(&arguments),
         Command::Env(command) => env::env(command).await,
         Command::Clean(arguments) => clean::clean(&arguments).await,

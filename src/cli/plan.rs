@@ -173,7 +173,7 @@ async fn left_out(spec: &Spec, plan: &Plan, on: On) -> Result<LeftOut, Failure> 
         }
         if servers.is_none() {
             let ledger = Ledger::open(&cache, &new_run_id(Timestamp::now()))?;
-            let choice = Choice { on, offline: true, cache: cache.clone() };
+            let choice = Choice { on, offline: true, cache: cache.clone(), earlier: None };
             servers = Some(Servers::new(choice, HashMap::new(), ledger));
         }
         let Some(servers) = &mut servers else { continue };

@@ -14,6 +14,18 @@ use crate::spec::Spec;
 pub(super) async fn prepare_all(spec: &Spec, plan: &Plan, servers: &mut Servers) -> Result<Totals, Failure> {
     let totals = plan::totals(spec, plan, Some(servers)).await?;
     room(servers.cache(), totals.disk)?;
+    for line in find_servers(spec, plan, servers).await?.lines() {
+        say(&format!("note: {line}"));
+    }
+    Ok(totals)
+}
+
+/// A server for every environment of the plan. Returns the treatments that this machine cannot run.
+pub(super) async fn find_servers(
+    spec: &Spec,
+    plan: &Plan,
+    servers: &mut Servers,
+) -> Result<LeftOut, Failure> {
     let mut left_out = LeftOut::default();
     // Above this, treatments of one experiment do not bring further environments but by chance;
     // those are prepared when they come.
@@ -23,8 +35,5 @@ pub(super) async fn prepare_all(spec: &Spec, plan: &Plan, servers: &mut Servers)
             left_out.add(spec.design.label(&plan.treatment(index)), why);
         }
     }
-    for line in left_out.lines() {
-        say(&format!("note: {line}"));
-    }
-    Ok(totals)
+    Ok(left_out)
 }

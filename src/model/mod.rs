@@ -12,6 +12,7 @@ mod environment;
 mod measurement;
 mod metric;
 mod needs;
+mod pin;
 mod read_state;
 mod sample;
 mod scalar;
@@ -32,6 +33,7 @@ pub use measurement::{
 };
 pub use metric::{METRICS, MetricKind, Nature, metric_kind};
 pub use needs::{Bound, Needs, Relation};
+pub use pin::{Input, PinnedServer, ServerPin, UNKNOWN};
 pub use read_state::{ReadState, Scanned};
 pub use sample::{Outside, Phase, Sample};
 pub use scalar::Scalar;

@@ -6,6 +6,7 @@ use jiff::Timestamp;
 
 use super::RunArguments;
 use crate::cli::failure::Failure;
+use crate::cli::inputs::Inputs;
 use crate::cli::say;
 use crate::cli::servers::Servers;
 use crate::model::PlannedTrial;
@@ -38,6 +39,7 @@ pub(super) fn manifest(
     spec: &Spec,
     plan: &Plan,
     servers: &Servers,
+    inputs: &Inputs,
     run: String,
 ) -> RunManifest {
     RunManifest {
@@ -53,6 +55,8 @@ pub(super) fn manifest(
             hash: spec.hash.clone(),
             options: arguments.spec.used(),
         },
+        inputs: inputs.records(),
+        rerun_of: arguments.repeat.of.clone(),
         tool: ToolVersion::current(),
         seed: spec.design.seed,
         order_digest: plan.order_digest(),

@@ -1,6 +1,7 @@
 //! A run at work: servers, the run's folder, one trial after another, what is said at the end.
 
 use std::cell::Cell;
+use std::path::Path;
 use std::sync::Arc;
 
 use jiff::Timestamp;
@@ -12,6 +13,8 @@ use super::events::store;
 use crate::cli::claims::judged;
 use crate::cli::failure::{Exit, Failure};
 use crate::cli::hopeless::Hopeless;
+use crate::cli::inputs::Inputs;
+use crate::cli::locking::Locking;
 use crate::cli::ready::prepare_all;
 use crate::cli::servers::Servers;
 use crate::cli::stopping::Stopping;
@@ -27,7 +30,7 @@ use crate::plan::Plan;
 use crate::report::{self, PlanSize, Progress};
 use crate::run::{self, Event, Prepared, Tally};
 use crate::spec::Spec;
-use crate::store::{RunFolder, new_run_id};
+use crate::store::{ExperimentLock, RunFolder, new_run_id};
 
 /// A run with its folder, ledger, reaper and servers.
 pub(super) struct Session<'a> {
@@ -40,6 +43,7 @@ pub(super) struct Session<'a> {
     todo: Vec<(PlannedTrial, u32)>,
     estimated_seconds: f64,
     json: bool,
+    quiet: bool,
     allow_commands: bool,
 }
 
@@ -50,6 +54,7 @@ impl<'a> Session<'a> {
         spec: &'a Spec,
         plan: &'a Plan,
         folder: Option<RunFolder>,
+        (inputs, locking): (&Inputs, &Locking),
     ) -> Result<Self, Failure> {
         if arguments.server.on == On::Container {
             // Told before the clean-up, which would wait for the same engine in vain.
@@ -68,9 +73,12 @@ impl<'a> Session<'a> {
             Failure::environment(format!("error: cannot find the program itself: {error}"))
         })?;
         let reaper = Reaper::start(&program, &ledger)?;
-        let choice = Choice { on: arguments.server.on, offline: arguments.server.offline, cache };
+        let (on, offline) = (arguments.server.on, arguments.server.offline);
+        let choice = Choice { on, offline, cache, earlier: None };
         let mut servers = Servers::new(choice, arguments.settled.clone(), Arc::clone(&ledger));
-        let totals = match prepare_all(spec, plan, &mut servers).await {
+        servers.earlier = locking.earlier();
+        let ready = prepare_all(spec, plan, &mut servers).await;
+        let totals = match ready.and_then(|totals| locking.servers(&servers.pinned).map(|()| totals)) {
             Ok(totals) => totals,
             Err(failure) => {
                 reaper.finish(&ledger);
@@ -84,10 +92,14 @@ impl<'a> Session<'a> {
                 let results = arguments.results.display();
                 Failure::environment(format!("error: cannot create {results}: {error}"))
             })?;
-            RunFolder::create(&arguments.results, &manifest(&arguments, spec, plan, &servers, run))?
+            let manifest = manifest(&arguments, spec, plan, &servers, inputs, run);
+            let folder = RunFolder::create(&arguments.results, &manifest)?;
+            inputs.keep(&folder)?;
+            folder.write_lock(ExperimentLock::new(&manifest.inputs, &servers.pinned))?;
+            folder
         };
         let todo = todo(plan, &mut folder)?;
-        let json = arguments.format == "json";
+        let (json, quiet) = (arguments.format == "json", arguments.repeat.quiet);
         let estimated_seconds = totals.seconds;
         let allow_commands = arguments.allow_commands;
         Ok(Self {
@@ -100,8 +112,14 @@ impl<'a> Session<'a> {
             todo,
             estimated_seconds,
             json,
+            quiet,
             allow_commands,
         })
+    }
+
+    /// The run's folder.
+    pub(super) fn path(&self) -> &Path {
+        self.folder.path()
     }
 
     pub(super) async fn run(mut self, cancel: watch::Receiver<bool>) -> Result<Exit, Failure> {
@@ -120,6 +138,9 @@ impl<'a> Session<'a> {
         self.folder.write_parquet()?;
         self.reaper.finish(&self.ledger);
         let tally = ended?;
+        if self.quiet {
+            return Ok(exit(tally, &path));
+        }
         let records = self.folder.records()?;
         let summary = crate::cli::report::summary(self.folder.manifest(), &records);
         let claims = judged(self.folder.manifest(), &records);
