@@ -11,6 +11,7 @@ mod failure;
 mod hopeless;
 mod inputs;
 mod interrupt;
+mod keep;
 mod lock;
 mod locking;
 mod options;
@@ -63,6 +64,8 @@ enum Command {
     Lock(lock::LockArguments),
     /// Judge the published statements of an experiment by one of its runs
     Claims(claims::ClaimsArguments),
+    /// Pack a finished run for a repository; every command reads it as before
+    Keep(keep::KeepArguments),
     /// What servers this machine can run: list, doctor, install, build
     #[command(subcommand)]
     Env(env::EnvCommand),
@@ -122,6 +125,7 @@ async fn dispatch(command: Command) -> Result<Exit, Failure> {
         Command::Rerun(arguments) => rerun::rerun(arguments).await,
         Command::Lock(arguments) => lock::lock(arguments).await,
         Command::Claims(arguments) => claims::claims(&arguments),
+        Command::Keep(arguments) => keep::keep(&arguments),
         Command::Env(command) => env::env(command).await,
         Command::Clean(arguments) => clean::clean(&arguments).await,
         Command::Schema(arguments) => Ok(schema::schema(&arguments)),

@@ -38,6 +38,9 @@ pub(super) struct RerunArguments {
     /// Let `command` steps run programs on this machine; the run's own permission does not count
     #[arg(long)]
     allow_commands: bool,
+    /// Let numbers count although other runs of loadlab are at work on this machine
+    #[arg(long)]
+    beside_others: bool,
     /// `table`, or `json` for machines
     #[arg(long, default_value = "table", value_parser = ["table", "json"])]
     format: String,
@@ -104,6 +107,7 @@ fn run_arguments(
         (arguments.server.offline, "--offline"),
         (arguments.locked, "--locked"),
         (arguments.allow_commands, "--allow-commands"),
+        (arguments.beside_others, "--beside-others"),
     ];
     words.extend(flags.into_iter().filter(|(on, _)| *on).map(|(_, flag)| flag.into()));
     let parsed = RunArguments::augment_args(clap::Command::new("run")).try_get_matches_from(words);

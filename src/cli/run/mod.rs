@@ -52,6 +52,9 @@ pub(super) struct RunArguments {
     /// Let `command` steps run programs on this machine; `plan` lists them
     #[arg(long)]
     allow_commands: bool,
+    /// Let numbers count although other runs of loadlab are at work on this machine
+    #[arg(long)]
+    pub(super) beside_others: bool,
     /// Refuse to run when a file or a server is not as `loadlab.lock` says
     #[arg(long)]
     pub(super) locked: bool,
