@@ -40,7 +40,8 @@ pub(super) async fn lock(arguments: LockArguments) -> Result<Exit, Failure> {
     let program = std::env::current_exe()
         .map_err(|error| Failure::environment(format!("error: cannot find the program itself: {error}")))?;
     let reaper = Reaper::start(&program, &ledger)?;
-    let locked = lock_all(&arguments, &ledger).await;
+    // In a box: the compiler gives up on futures that are nested as deeply as this one.
+    let locked = Box::pin(lock_all(&arguments, &ledger)).await;
     reaper.finish(&ledger);
     for (path, name, lock) in locked? {
         let mut file = LockFile::read(&path)?.unwrap_or_default();

@@ -30,7 +30,7 @@ impl Locking {
         resumed: Option<&Path>,
         spec: &Spec,
     ) -> Result<Self, Failure> {
-        let refuse = arguments.locked;
+        let refuse = arguments.lock.locked;
         if let Some(run) = &arguments.repeat.of {
             let (lock, place) = (arguments.repeat.lock.clone(), format!("{LOCK_FILE} of run {run}"));
             if refuse && lock.is_none() {

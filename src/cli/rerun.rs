@@ -64,7 +64,7 @@ pub(super) async fn rerun(arguments: RerunArguments) -> Result<Exit, Failure> {
         quiet: arguments.format == "json",
     };
     say(&format!("repeating run {} of {}", first.manifest.run, first.manifest.experiment));
-    let ended = execute(again).await?;
+    let ended = Box::pin(execute(again)).await?;
     drop(workspace);
     let Some(path) = ended.path else { return Ok(ended.exit) };
     let second = read_run(&path)?;

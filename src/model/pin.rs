@@ -104,15 +104,17 @@ impl InitOptions {
     #[must_use]
     pub fn words(&self) -> String {
         let checksums = if self.checksums == Checksums::On { "on" } else { "off" };
-        let mut words = format!("locale {}, encoding {}, checksums {checksums}", self.locale, self.encoding);
+        let mut words = vec![
+            format!("locale {}", self.locale),
+            format!("encoding {}", self.encoding),
+            format!("checksums {checksums}"),
+        ];
         match &self.locale_provider {
             LocaleProvider::Libc => {}
-            LocaleProvider::Icu(locale) => words += &format!(", ICU {locale}"),
-            LocaleProvider::Builtin(locale) => words += &format!(", builtin {locale}"),
+            LocaleProvider::Icu(locale) => words.push(format!("ICU {locale}")),
+            LocaleProvider::Builtin(locale) => words.push(format!("builtin {locale}")),
         }
-        if let Some(size) = self.wal_segment_mib {
-            words += &format!(", WAL segments of {size}MB");
-        }
-        words
+        words.extend(self.wal_segment_mib.map(|size| format!("WAL segments of {size}MB")));
+        words.join(", ")
     }
 }

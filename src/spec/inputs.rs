@@ -168,10 +168,8 @@ impl Found {
     }
 
     fn command(&mut self, command: &Command, folder: &Path) {
-        if command.folder != "." {
-            if let Some(place) = place(&command.folder) {
-                self.put(format!("{place}/"), InputContent::Folder);
-            }
+        if let Some(place) = place(&command.folder).filter(|_| command.folder != ".") {
+            self.put(format!("{place}/"), InputContent::Folder);
         }
         for word in &command.run {
             let behind = word.split_once('=').map(|(_, value)| value);

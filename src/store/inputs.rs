@@ -167,7 +167,13 @@ fn sha256_of(path: &Path) -> std::io::Result<String> {
             read => hash.update(&part[..read]),
         }
     }
-    Ok(hash.finalize().iter().map(|byte| format!("{byte:02x}")).collect())
+    let mut text = String::with_capacity(64);
+    for byte in hash.finalize() {
+        use std::fmt::Write as _;
+        // Writing to a String cannot fail.
+        let _ = write!(text, "{byte:02x}");
+    }
+    Ok(text)
 }
 
 #[cfg(test)]

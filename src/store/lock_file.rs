@@ -175,15 +175,18 @@ impl ExperimentLock {
                 remedy: "lock again, with the same options",
             }];
         };
-        let (before, now) = (locked.is.facts(), found.is.facts());
-        let differing = before.into_iter().zip(now).filter(|((_, before), (_, now))| before != now);
-        let one = |((what, before), (_, now)): ((&str, Option<&str>), (&str, Option<&str>))| Drift {
-            what: format!("environment {}, {what}", found.environment),
-            locked: before.map_or_else(|| "none".to_owned(), checksum),
-            found: now.map_or_else(|| "none".to_owned(), checksum),
-            remedy: remedy(what),
-        };
-        differing.map(one).collect()
+        let mut drift = Vec::new();
+        for ((what, before), (_, now)) in locked.is.facts().into_iter().zip(found.is.facts()) {
+            if before != now {
+                drift.push(Drift {
+                    what: format!("environment {}, {what}", found.environment),
+                    locked: before.map_or_else(|| "none".to_owned(), checksum),
+                    found: now.map_or_else(|| "none".to_owned(), checksum),
+                    remedy: remedy(what),
+                });
+            }
+        }
+        drift
     }
 }
 

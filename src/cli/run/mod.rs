@@ -15,7 +15,7 @@ use super::failure::{Exit, Failure};
 use super::inputs::Inputs;
 use super::interrupt;
 use super::locking::Locking;
-use super::options::{self, ServerOptions, SpecOptions};
+use super::options::{self, LockOptions, ServerOptions, SpecOptions};
 use super::resume::{reopen, resumed};
 use super::say;
 use super::space::writable;
@@ -55,9 +55,8 @@ pub(super) struct RunArguments {
     /// Let numbers count although other runs of loadlab are at work on this machine
     #[arg(long)]
     pub(super) beside_others: bool,
-    /// Refuse to run when a file or a server is not as `loadlab.lock` says
-    #[arg(long)]
-    pub(super) locked: bool,
+    #[command(flatten)]
+    pub(super) lock: LockOptions,
     /// What `rerun` adds.
     #[arg(skip)]
     pub(super) repeat: Repeat,
@@ -84,7 +83,7 @@ pub(super) struct Ended {
 }
 
 pub(super) async fn run(arguments: RunArguments) -> Result<Exit, Failure> {
-    Ok(execute(arguments).await?.exit)
+    Ok(Box::pin(execute(arguments)).await?.exit)
 }
 
 /// Runs an experiment to its end.

@@ -33,6 +33,15 @@ use crate::run::{self, Event, Prepared, Tally};
 use crate::spec::Spec;
 use crate::store::{ExperimentLock, RunFolder, new_run_id};
 
+/// What is shown of the results at the end.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Shows {
+    Table,
+    Json,
+    /// Who started the run shows them.
+    Nothing,
+}
+
 /// A run with its folder, ledger, reaper and servers.
 pub(super) struct Session<'a> {
     spec: &'a Spec,
@@ -43,8 +52,7 @@ pub(super) struct Session<'a> {
     reaper: Reaper,
     todo: Vec<(PlannedTrial, u32)>,
     estimated_seconds: f64,
-    json: bool,
-    quiet: bool,
+    shows: Shows,
     allow_commands: bool,
     beside_others: bool,
 }
@@ -101,7 +109,11 @@ impl<'a> Session<'a> {
             folder
         };
         let todo = todo(plan, &mut folder)?;
-        let (json, quiet) = (arguments.format == "json", arguments.repeat.quiet);
+        let shows = match (arguments.repeat.quiet, arguments.format.as_str()) {
+            (true, _) => Shows::Nothing,
+            (_, "json") => Shows::Json,
+            _ => Shows::Table,
+        };
         let estimated_seconds = totals.seconds;
         let allow_commands = arguments.allow_commands;
         let beside_others = arguments.beside_others;
@@ -114,8 +126,7 @@ impl<'a> Session<'a> {
             reaper,
             todo,
             estimated_seconds,
-            json,
-            quiet,
+            shows,
             allow_commands,
             beside_others,
         })
@@ -143,14 +154,14 @@ impl<'a> Session<'a> {
         self.folder.write_parquet()?;
         self.reaper.finish(&self.ledger);
         let tally = ended?;
-        if self.quiet {
+        if self.shows == Shows::Nothing {
             return Ok(exit(tally, &path));
         }
         let records = self.folder.records()?;
         let summary = crate::cli::report::summary(self.folder.manifest(), &records);
         let claims = judged(self.folder.manifest(), &records);
         let heading = report::heading(self.folder.manifest(), &records);
-        if self.json {
+        if self.shows == Shows::Json {
             let summary = report::json(&summary);
             let smoke = self.spec.smoke;
             let json = serde_json::json!({"results": path, "smoke": smoke, "heading": heading, "summary": summary, "claims": claims});
