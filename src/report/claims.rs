@@ -68,7 +68,7 @@ fn section(judgements: &[Judgement]) -> Section {
     }
 }
 
-fn name(judgement: &Judgement) -> String {
+pub(super) fn name(judgement: &Judgement) -> String {
     match judgement.reading {
         // Many ids say it themselves.
         Reading::AsCorrected if !judgement.claim.contains("corrected") => {
@@ -78,7 +78,7 @@ fn name(judgement: &Judgement) -> String {
     }
 }
 
-fn verdict(judgement: &Judgement) -> String {
+pub(super) fn verdict(judgement: &Judgement) -> String {
     judgement.verdict.map_or("not judged", Verdict::words).to_owned()
 }
 
@@ -110,7 +110,7 @@ fn ours(judgement: &Judgement) -> String {
 }
 
 /// Ratio, interval and number of blocks.
-fn numbers(comparison: &Comparison) -> [String; 3] {
+pub(super) fn numbers(comparison: &Comparison) -> [String; 3] {
     comparison.ratio.map_or_else(
         || [none(), none(), "0".to_owned()],
         |ratio| {
