@@ -1,7 +1,8 @@
-//! What stands above the tables: which run this is, how much of it is there, and on which servers.
+//! What stands above the tables: which run this is, how much of it is there, on which servers and machine.
 
 use std::collections::BTreeMap;
 
+use super::machine::machine;
 use crate::model::{DEFAULT_BLOCK_SIZE, ServerFacts, TrialRecord, block_size_words};
 use crate::store::RunManifest;
 
@@ -15,6 +16,7 @@ pub fn heading(run: &RunManifest, records: &[TrialRecord]) -> Vec<String> {
     lines.push(format!("{}: {}", run.experiment, run.question.trim()));
     lines.push(format!("run {}: {}", run.run, progress(run, records)));
     lines.extend(servers(records));
+    lines.extend(machine(&run.host));
     lines
 }
 

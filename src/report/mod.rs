@@ -5,6 +5,7 @@
 mod claims;
 mod heading;
 mod layout;
+mod machine;
 mod markdown;
 mod notes;
 mod numbers;

@@ -19,7 +19,7 @@ pub use document::results_document;
 pub use error::StoreError;
 pub use files::can_write;
 pub use folder::{RunFolder, StoredRun, newest_run, read_run};
-pub use host::HostFacts;
+pub use host::{DeviceFacts, HostFacts, StateAtStart};
 pub use journal::{Event, Journal};
 pub use manifest::{EnvironmentChoice, OptionsUsed, RunManifest, SpecRecord, ToolVersion, new_run_id};
 pub use redact::redact;

@@ -39,6 +39,7 @@ pub(super) fn manifest(
     plan: &Plan,
     servers: &Servers,
     run: String,
+    host: HostFacts,
 ) -> RunManifest {
     RunManifest {
         schema_version: SCHEMA_VERSION,
@@ -60,7 +61,7 @@ pub(super) fn manifest(
         design: spec.design.clone(),
         claims: spec.claims.clone(),
         environments: servers.chosen.clone(),
-        host: HostFacts::read(&arguments.results),
+        host,
         started_at: Timestamp::now(),
         ended_at: None,
     }

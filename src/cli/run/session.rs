@@ -9,6 +9,7 @@ use tokio::sync::watch;
 use super::RunArguments;
 use super::begin::{manifest, todo};
 use super::events::store;
+use super::host;
 use crate::cli::claims::judged;
 use crate::cli::failure::{Exit, Failure};
 use crate::cli::hopeless::Hopeless;
@@ -86,7 +87,8 @@ impl<'a> Session<'a> {
                 let results = arguments.results.display();
                 Failure::environment(format!("error: cannot create {results}: {error}"))
             })?;
-            RunFolder::create(&arguments.results, &manifest(&arguments, spec, plan, &servers, run))?
+            let host = host::facts(&arguments.results, &servers).await;
+            RunFolder::create(&arguments.results, &manifest(&arguments, spec, plan, &servers, run, host))?
         };
         let todo = todo(plan, &mut folder)?;
         let json = arguments.format == "json";
