@@ -10,7 +10,7 @@ use super::RunArguments;
 use super::begin::{manifest, todo};
 use super::events::store;
 use super::host;
-use crate::cli::claims::judged;
+use crate::cli::claims::{facts, judged};
 use crate::cli::failure::{Exit, Failure};
 use crate::cli::hopeless::Hopeless;
 use crate::cli::ready::prepare_all;
@@ -171,7 +171,8 @@ impl<'a> Session<'a> {
         };
         let mut progress = Progress::new(size);
         let run_id = self.folder.manifest().run.clone();
-        let mut stopping = Stopping::new(&self.spec.design, self.plan.treatments(), self.folder.records()?);
+        let facts = facts(self.folder.manifest());
+        let mut stopping = Stopping::new(self.spec, facts, self.plan.treatments(), self.folder.records()?);
         let mut hopeless = Hopeless::new(self.plan.treatments(), &self.folder.records()?);
         let stop = Cell::new(stopping.enough().is_some());
         let (spec, servers, folder) = (self.spec, &mut self.servers, &mut self.folder);
