@@ -3,6 +3,7 @@
 use std::collections::BTreeMap;
 
 use super::machine::machine;
+use super::numbers::short_seconds;
 use crate::model::{DEFAULT_BLOCK_SIZE, ServerFacts, TrialRecord, block_size_words};
 use crate::store::RunManifest;
 
@@ -63,17 +64,6 @@ fn words(server: &ServerFacts) -> String {
 fn middle(mut seconds: Vec<f64>) -> Option<f64> {
     seconds.sort_by(f64::total_cmp);
     seconds.get(seconds.len().saturating_sub(1) / 2).copied()
-}
-
-/// `4 us`, `0.31 ms`, `12 ms`.
-fn short_seconds(seconds: f64) -> String {
-    if seconds < 0.000_1 {
-        format!("{:.0} us", seconds * 1e6)
-    } else if seconds < 0.01 {
-        format!("{:.2} ms", seconds * 1e3)
-    } else {
-        format!("{:.0} ms", seconds * 1e3)
-    }
 }
 
 /// `15.18` of 150018.
