@@ -24,7 +24,7 @@ pub fn markdown(summary: &Summary, run: &RunManifest) -> String {
     text.push_str("\n## Notes\n\n");
     let sync = summary.sync_seconds.map(|seconds| {
         format!(
-            "A sync took {} (median over trials): no COMMIT that is safe can be faster.",
+            "A sync took {} (median over trials): a safe COMMIT takes no less.",
             short_seconds(seconds)
         )
     });
