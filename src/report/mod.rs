@@ -6,6 +6,7 @@ mod claims;
 mod controls;
 mod heading;
 mod layout;
+mod machine;
 mod markdown;
 mod notes;
 mod numbers;
