@@ -58,7 +58,10 @@ pub(super) fn claims(arguments: &ClaimsArguments) -> Result<Exit, Failure> {
 
 /// The claims of a run, judged.
 pub(super) fn judged(manifest: &RunManifest, records: &[TrialRecord]) -> Vec<Judgement> {
-    let facts =
-        Facts { smoke: manifest.smoke, cores: manifest.host.cores, memory_bytes: manifest.host.memory_bytes };
-    judge(&manifest.claims, records, &manifest.design, &facts)
+    judge(&manifest.claims, records, &manifest.design, &facts(manifest))
+}
+
+/// What judging needs to know about a run beside its records.
+pub(super) fn facts(manifest: &RunManifest) -> Facts {
+    Facts { smoke: manifest.smoke, cores: manifest.host.cores, memory_bytes: manifest.host.memory_bytes }
 }

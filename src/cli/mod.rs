@@ -15,6 +15,7 @@ mod options;
 mod plan;
 mod power;
 mod ready;
+mod reference;
 mod report;
 mod resume;
 mod run;
@@ -30,6 +31,7 @@ use clap::{CommandFactory, Parser, Subcommand};
 
 use failure::Exit;
 pub use failure::Failure;
+pub use reference::claims_of_kept_runs;
 
 /// Declarative, reproducible experiments on how fast a database loads and reads data.
 ///

@@ -12,7 +12,9 @@ mod summary;
 mod versus;
 
 pub use crate::stats::MIN_BLOCKS;
-pub use claims::{Comparison, Facts, Judgement, Kind, Precondition, Ratio, Tolerance, Verdict, judge};
+pub use claims::{
+    Comparison, Facts, Judgement, Kind, Precondition, Ratio, Tolerance, Verdict, judge, rebound,
+};
 pub use contrast::{Contrast, FactorContrast, Reading, Within};
 pub use noise::{Noise, noise};
 pub use stalls::Stall;

@@ -36,7 +36,8 @@ fn progress(run: &RunManifest, records: &[TrialRecord]) -> String {
     }
 }
 
-fn servers(records: &[TrialRecord]) -> BTreeSet<String> {
+/// The servers that were really used.
+pub(super) fn servers(records: &[TrialRecord]) -> BTreeSet<String> {
     let servers = records.iter().filter_map(|record| record.server.as_ref());
     servers
         .map(|server| {

@@ -3,6 +3,7 @@
 //! `layout` decides what is said, once; `terminal` and `markdown` only draw it.
 
 mod claims;
+mod claims_document;
 mod heading;
 mod layout;
 mod markdown;
@@ -13,6 +14,7 @@ mod terminal;
 mod versus;
 
 pub use claims::{claims_markdown, claims_table, verdict_counts};
+pub use claims_document::{Reference, Standing, Tested, TestedClaim, claims_document};
 pub use heading::heading;
 pub use markdown::markdown;
 pub use progress::{FinishedTrial, PlanSize, Progress, WorkingStep};
