@@ -61,7 +61,7 @@ pub(super) fn judged(manifest: &RunManifest, records: &[TrialRecord]) -> Vec<Jud
     judge(&manifest.claims, records, &manifest.design, &facts(manifest))
 }
 
-/// What judging needs to know about a run beside its records.
+/// What judging needs to know about a run.
 pub(super) fn facts(manifest: &RunManifest) -> Facts {
     Facts { smoke: manifest.smoke, cores: manifest.host.cores, memory_bytes: manifest.host.memory_bytes }
 }

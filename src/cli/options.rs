@@ -43,7 +43,12 @@ impl SpecOptions {
     }
 
     pub(super) fn used(&self) -> OptionsUsed {
-        OptionsUsed { profile: self.profile.clone(), set: self.set.clone(), only: self.only.clone() }
+        OptionsUsed {
+            profile: self.profile.clone(),
+            set: self.set.clone(),
+            only: self.only.clone(),
+            ..OptionsUsed::default()
+        }
     }
 }
 

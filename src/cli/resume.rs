@@ -31,6 +31,7 @@ pub(super) fn resumed(arguments: &mut RunArguments, run: &str) -> Result<PathBuf
         arguments.spec.only = options.only;
     }
     arguments.spec.smoke |= stored.smoke;
+    arguments.beside_others |= options.beside_others;
     for choice in &stored.environments {
         // The rest of a run must not land on another backend than its first half.
         let on = on(choice.backend);

@@ -75,7 +75,7 @@ pub struct Reference {
     options: Vec<String>,
     trials: String,
     machine: String,
-    servers: BTreeSet<String>,
+    servers: Vec<String>,
     changed: Vec<String>,
     notes: Option<String>,
 }
@@ -205,7 +205,7 @@ fn runs(text: &mut String, all: &[Tested]) {
             run.run,
             run.trials,
             escape(&run.machine),
-            escape(&run.servers.iter().map(String::as_str).collect::<Vec<_>>().join("; ")),
+            escape(&run.servers.join("; ")),
             changed(&run.changed)
         );
         // What its keeper wrote.

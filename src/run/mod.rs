@@ -10,6 +10,7 @@ mod pulse;
 mod sampler;
 mod stage;
 mod step;
+mod sync_probe;
 mod trial;
 mod waits;
 
@@ -65,6 +66,8 @@ pub struct Prepared {
     pub folder: PathBuf,
     /// Where client programs are written down.
     pub ledger: Arc<Ledger>,
+    /// Whether other runs on the machine are allowed.
+    pub beside_others: bool,
 }
 
 /// How a run ended.

@@ -70,6 +70,9 @@ pub struct OptionsUsed {
     pub set: Vec<String>,
     /// `--only`, in order.
     pub only: Vec<String>,
+    /// `--beside-others`: other runs on the machine were allowed.
+    #[serde(default)]
+    pub beside_others: bool,
 }
 
 /// Version and commit of loadlab.

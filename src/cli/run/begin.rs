@@ -11,7 +11,7 @@ use crate::cli::servers::Servers;
 use crate::model::PlannedTrial;
 use crate::plan::Plan;
 use crate::spec::Spec;
-use crate::store::{HostFacts, RunFolder, RunManifest, SCHEMA_VERSION, SpecRecord, ToolVersion};
+use crate::store::{HostFacts, OptionsUsed, RunFolder, RunManifest, SCHEMA_VERSION, SpecRecord, ToolVersion};
 
 /// Trials that are not done, with the number of their next attempt. Those that a kill cut short are marked.
 pub(super) fn todo(plan: &Plan, folder: &mut RunFolder) -> Result<Vec<(PlannedTrial, u32)>, Failure> {
@@ -51,7 +51,7 @@ pub(super) fn manifest(
             text: spec.source_text.clone(),
             resolved: spec.resolved.clone(),
             hash: spec.hash.clone(),
-            options: arguments.spec.used(),
+            options: OptionsUsed { beside_others: arguments.beside_others, ..arguments.spec.used() },
         },
         tool: ToolVersion::current(),
         seed: spec.design.seed,
