@@ -6,6 +6,7 @@ mod bad_input;
 mod invalid;
 mod lab;
 mod python_results;
+mod python_verdicts;
 mod results;
 mod server_build;
 mod server_clean;
