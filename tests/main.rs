@@ -32,6 +32,7 @@ mod server_restore;
 mod server_run;
 mod server_smoke;
 mod server_sql;
+mod server_truth;
 mod server_wide;
 mod statistics;
 mod tidy;
