@@ -7,13 +7,25 @@ use super::say;
 use super::servers::Servers;
 use super::space::room;
 use crate::plan::Plan;
+use crate::run::LoadSteps;
 use crate::spec::Spec;
+
+/// What is known when everything is there.
+pub(super) struct Ready {
+    /// What the trials will take.
+    pub(super) totals: Totals,
+    /// The first treatment that this machine can run.
+    pub(super) first: Option<u64>,
+    /// The load steps of all treatments that it can run.
+    pub(super) loads: LoadSteps,
+}
 
 /// Every environment of the plan gets its server, template and image before the first trial. Says which treatments
 /// this machine cannot run although everything else can go on.
-pub(super) async fn prepare_all(spec: &Spec, plan: &Plan, servers: &mut Servers) -> Result<Totals, Failure> {
+pub(super) async fn prepare_all(spec: &Spec, plan: &Plan, servers: &mut Servers) -> Result<Ready, Failure> {
     let totals = plan::totals(spec, plan, Some(servers)).await?;
     room(servers.cache(), totals.disk)?;
+    let mut ready = Ready { totals, first: None, loads: LoadSteps::default() };
     let mut left_out = LeftOut::default();
     // Above this, treatments of one experiment do not bring further environments but by chance;
     // those are prepared when they come.
@@ -21,10 +33,13 @@ pub(super) async fn prepare_all(spec: &Spec, plan: &Plan, servers: &mut Servers)
         let bound = spec.bind(&plan.treatment(index))?;
         if let Err(why) = servers.ready_for(&bound).await? {
             left_out.add(spec.design.label(&plan.treatment(index)), why);
+            continue;
         }
+        ready.first.get_or_insert(index);
+        ready.loads.add(index, &bound);
     }
     for line in left_out.lines() {
         say(&format!("note: {line}"));
     }
-    Ok(totals)
+    Ok(ready)
 }

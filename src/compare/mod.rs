@@ -3,6 +3,7 @@
 
 mod claims;
 mod contrast;
+mod controls;
 mod noise;
 mod observations;
 mod pairs;
@@ -16,6 +17,7 @@ pub use claims::{
     Comparison, Facts, Judgement, Kind, Precondition, Ratio, Tolerance, Verdict, judge, rebound,
 };
 pub use contrast::{Contrast, FactorContrast, Reading, Within};
+pub use controls::{CeilingUse, ControlSummary, Nearest, NoiseFloor, controls, doubt};
 pub use noise::{Noise, noise};
 pub use stalls::Stall;
 pub use stopping::{InQuestion, enough, in_question};

@@ -7,6 +7,7 @@
 
 mod claim;
 mod computable;
+mod control;
 mod design;
 mod environment;
 mod measurement;
@@ -22,6 +23,7 @@ mod trial;
 mod validity;
 
 pub use claim::{Claim, ClaimSource, Contrast, Group, Metric, RawUnit, RawValues, Reading, Statement};
+pub use control::{Ceiling, Controls};
 pub use design::{Blocks, Design, Factor, Level, Treatment};
 pub use environment::{
     Backend, Builder, Checksums, ConnectionPath, DEFAULT_BLOCK_SIZE, EnvironmentSpec, FreshMethod,

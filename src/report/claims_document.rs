@@ -87,6 +87,9 @@ impl Reference {
     pub fn new(run: &StoredRun, changed: Vec<String>, notes: Option<String>) -> Self {
         let (manifest, records) = (&run.manifest, run.journal.records());
         let blocks: BTreeSet<u32> = records.iter().map(|record| record.trial.block).collect();
+        let controls = records.iter().filter(|record| record.trial.control).count();
+        let trials = records.len() - controls;
+        let controls = if controls == 0 { String::new() } else { format!(" and {controls} controls") };
         let used = &manifest.spec.options;
         let mut options: Vec<String> = used.profile.iter().map(|name| format!("--profile {name}")).collect();
         options.extend(used.set.iter().map(|set| format!("--set {set}")));
@@ -101,7 +104,7 @@ impl Reference {
         Self {
             run: manifest.run.clone(),
             options,
-            trials: format!("{} trials in {} blocks", records.len(), blocks.len()),
+            trials: format!("{trials} trials{controls} in {} blocks", blocks.len()),
             machine: machine.into_iter().flatten().collect::<Vec<_>>().join(", "),
             servers: servers(&records),
             changed,

@@ -4,6 +4,7 @@
 
 mod claims;
 mod claims_document;
+mod controls;
 mod heading;
 mod layout;
 mod markdown;
@@ -15,6 +16,7 @@ mod versus;
 
 pub use claims::{claims_markdown, claims_table, verdict_counts};
 pub use claims_document::{Reference, Standing, Tested, TestedClaim, claims_document};
+pub use controls::{controls_markdown, controls_table};
 pub use heading::heading;
 pub use markdown::markdown;
 pub use progress::{FinishedTrial, PlanSize, Progress, WorkingStep};

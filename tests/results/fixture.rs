@@ -212,6 +212,7 @@ fn example(name: &str, run: &str, design: Design) -> Example {
                 position: u32::try_from(position).unwrap(),
                 treatment_index: position as u64,
                 treatment: Treatment { levels: levels.clone() },
+                control: false,
             };
             records.push(record(&design, trial));
         }
@@ -332,6 +333,7 @@ fn manifest(experiment: &str, run: &str, design: Design, trials: u64) -> RunMani
         seed: design.seed,
         order_digest: "fedcba".to_owned(),
         trials_planned: trials,
+        controls: None,
         design,
         claims: Vec::new(),
         environments: vec![EnvironmentChoice {

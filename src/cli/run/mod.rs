@@ -13,7 +13,7 @@ use self::session::Session;
 use super::commands;
 use super::failure::{Exit, Failure};
 use super::interrupt;
-use super::options::{self, ServerOptions, SpecOptions};
+use super::options::{self, ControlOptions, ServerOptions, SpecOptions};
 use super::resume::{reopen, resumed};
 use super::say;
 use super::space::writable;
@@ -34,6 +34,8 @@ pub(super) struct RunArguments {
     pub(super) spec: SpecOptions,
     #[command(flatten)]
     pub(super) server: ServerOptions,
+    #[command(flatten)]
+    pub(super) controls: ControlOptions,
     /// Folder of results
     #[arg(long, value_name = "FOLDER", default_value = "results")]
     pub(super) results: PathBuf,
@@ -75,14 +77,17 @@ pub(super) async fn run(mut arguments: RunArguments) -> Result<Exit, Failure> {
         )));
     }
     commands::refuse_unless(arguments.allow_commands, &commands::of_plan(&spec, &plan)?)?;
-    let folder = match resumed {
-        Some(path) => Some(reopen(&path, &spec, &plan)?),
-        None => None,
+    let (folder, plan) = match resumed {
+        Some(path) => {
+            let (folder, plan) = reopen(&path, &spec, plan)?;
+            (Some(folder), plan)
+        }
+        None => (None, plan),
     };
     writable(&arguments.results)?;
     let mut cancel = interrupt::watch()?;
     let session = tokio::select! {
-        session = Session::open(arguments, &spec, &plan, folder) => session?,
+        session = Session::open(arguments, &spec, plan, folder) => session?,
         Ok(_) = cancel.wait_for(|asked| *asked) => {
             say("ended before the first trial");
             return Ok(Exit::Interrupted);

@@ -7,12 +7,13 @@ use jiff::Timestamp;
 use tokio::sync::watch;
 
 use super::RunArguments;
-use super::begin::{manifest, todo};
+use super::begin::{controls, manifest, todo};
 use super::events::store;
 use crate::cli::claims::{facts, judged};
 use crate::cli::failure::{Exit, Failure};
 use crate::cli::hopeless::Hopeless;
 use crate::cli::ready::prepare_all;
+use crate::cli::report::controlled;
 use crate::cli::servers::Servers;
 use crate::cli::stopping::Stopping;
 use crate::cli::{commands, print, say};
@@ -33,7 +34,7 @@ use crate::store::{RunFolder, new_run_id};
 /// A run with its folder, ledger, reaper and servers.
 pub(super) struct Session<'a> {
     spec: &'a Spec,
-    plan: &'a Plan,
+    plan: Plan,
     folder: RunFolder,
     servers: Servers,
     ledger: Arc<Ledger>,
@@ -50,7 +51,7 @@ impl<'a> Session<'a> {
     pub(super) async fn open(
         arguments: RunArguments,
         spec: &'a Spec,
-        plan: &'a Plan,
+        mut plan: Plan,
         folder: Option<RunFolder>,
     ) -> Result<Self, Failure> {
         if arguments.server.on == On::Container {
@@ -72,8 +73,8 @@ impl<'a> Session<'a> {
         let reaper = Reaper::start(&program, &ledger)?;
         let choice = Choice { on: arguments.server.on, offline: arguments.server.offline, cache };
         let mut servers = Servers::new(choice, arguments.settled.clone(), Arc::clone(&ledger));
-        let totals = match prepare_all(spec, plan, &mut servers).await {
-            Ok(totals) => totals,
+        let mut ready = match prepare_all(spec, &plan, &mut servers).await {
+            Ok(ready) => ready,
             Err(failure) => {
                 reaper.finish(&ledger);
                 return Err(failure);
@@ -86,11 +87,18 @@ impl<'a> Session<'a> {
                 let results = arguments.results.display();
                 Failure::environment(format!("error: cannot create {results}: {error}"))
             })?;
-            RunFolder::create(&arguments.results, &manifest(&arguments, spec, plan, &servers, run))?
+            let mut of_run = None;
+            if arguments.controls.wanted(spec) {
+                let (with_control, controls) = controls(plan, &mut ready).await?;
+                (plan, of_run) = (with_control, Some(controls));
+                ready.totals.add_control(spec, &plan)?;
+            }
+            let manifest = manifest(&arguments, spec, &plan, &servers, run, of_run);
+            RunFolder::create(&arguments.results, &manifest)?
         };
-        let todo = todo(plan, &mut folder)?;
+        let todo = todo(&plan, &mut folder)?;
         let json = arguments.format == "json";
-        let estimated_seconds = totals.seconds;
+        let estimated_seconds = ready.totals.seconds;
         let allow_commands = arguments.allow_commands;
         let beside_others = arguments.beside_others;
         Ok(Self {
@@ -127,15 +135,16 @@ impl<'a> Session<'a> {
         let tally = ended?;
         let records = self.folder.records()?;
         let summary = crate::cli::report::summary(self.folder.manifest(), &records);
-        let claims = judged(self.folder.manifest(), &records);
+        let controls = controlled(self.folder.manifest(), &records);
+        let claims = judged(self.folder.manifest(), &records, controls.as_ref());
         let heading = report::heading(self.folder.manifest(), &records);
         if self.json {
             let summary = report::json(&summary);
             let smoke = self.spec.smoke;
-            let json = serde_json::json!({"results": path, "smoke": smoke, "heading": heading, "summary": summary, "claims": claims});
+            let json = serde_json::json!({"results": path, "smoke": smoke, "heading": heading, "summary": summary, "controls": controls, "claims": claims});
             print(&format!("{json:#}\n"));
         } else {
-            let table = crate::cli::report::tables(&summary, &claims);
+            let table = crate::cli::report::tables(&summary, controls.as_ref(), &claims);
             print(&format!("\n{}\n\n{table}\nresults: {path}\n", heading.join("\n")));
         }
         Ok(exit(tally, &path))
@@ -170,7 +179,7 @@ impl<'a> Session<'a> {
         let mut progress = Progress::new(size);
         let run_id = self.folder.manifest().run.clone();
         let facts = facts(self.folder.manifest());
-        let mut stopping = Stopping::new(self.spec, facts, self.plan.treatments(), self.folder.records()?);
+        let mut stopping = Stopping::new(self.spec, facts, self.plan.block_size(), self.folder.records()?);
         let mut hopeless = Hopeless::new(self.plan.treatments(), &self.folder.records()?);
         let stop = Cell::new(stopping.enough().is_some());
         let (spec, servers, folder) = (self.spec, &mut self.servers, &mut self.folder);
