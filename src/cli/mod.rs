@@ -18,6 +18,7 @@ mod options;
 mod plan;
 mod power;
 mod ready;
+mod reference;
 mod report;
 mod rerun;
 mod resume;
@@ -34,6 +35,7 @@ use clap::{CommandFactory, Parser, Subcommand};
 
 use failure::Exit;
 pub use failure::Failure;
+pub use reference::claims_of_kept_runs;
 
 /// Declarative, reproducible experiments on how fast a database loads and reads data.
 ///

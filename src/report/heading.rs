@@ -52,7 +52,7 @@ fn progress(run: &RunManifest, records: &[TrialRecord]) -> String {
 }
 
 /// The servers that were really used, each with what a sync costs on it.
-fn servers(records: &[TrialRecord]) -> Vec<String> {
+pub(super) fn servers(records: &[TrialRecord]) -> Vec<String> {
     let mut syncs: BTreeMap<String, Vec<f64>> = BTreeMap::new();
     for server in records.iter().filter_map(|record| record.server.as_ref()) {
         syncs.entry(words(server)).or_default().extend(server.sync_seconds);

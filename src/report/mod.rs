@@ -3,6 +3,7 @@
 //! `layout` decides what is said, once; `terminal` and `markdown` only draw it.
 
 mod claims;
+mod claims_document;
 mod controls;
 mod heading;
 mod layout;
@@ -16,6 +17,7 @@ mod verdicts;
 mod versus;
 
 pub use claims::{claims_markdown, claims_table, verdict_counts};
+pub use claims_document::{Reference, Standing, Tested, TestedClaim, claims_document};
 pub use controls::{controls_markdown, controls_table};
 pub use heading::heading;
 pub use markdown::markdown;

@@ -2,6 +2,7 @@
 
 mod claims;
 mod client_bound;
+mod claims_document;
 pub(crate) mod fixture;
 mod journal;
 mod kept;
