@@ -38,6 +38,11 @@ claims *ARGS:
 compare FIRST SECOND *ARGS:
     @{{loadlab}} compare "$@"
 
+# Pack a finished run for a repository: just keep results/<experiment>/<run>
+[group("experiments")]
+keep RUN:
+    @{{loadlab}} keep "$1"
+
 # Execute the notebook on results/ and keep the executed copy there
 [group("experiments")]
 notebook NOTEBOOK="notebooks/01-first-look.ipynb" RESULTS="results": python

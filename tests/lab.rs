@@ -95,6 +95,8 @@ pub(crate) struct Lab {
     folder: tempfile::TempDir,
     cache: PathBuf,
     variables: Vec<(String, String)>,
+    /// Whether runs may go on beside others: tests run in parallel.
+    beside_others: bool,
 }
 
 impl Lab {
@@ -132,7 +134,7 @@ impl Lab {
     fn with(cache: PathBuf) -> Self {
         // In the usual place for temporary files, where paths are short enough for sockets.
         let folder = tempfile::Builder::new().prefix("lab").tempdir().unwrap();
-        let lab = Self { folder, cache, variables: Vec::new() };
+        let lab = Self { folder, cache, variables: Vec::new(), beside_others: true };
         for server in [Server::Local, Server::Container] {
             let text = format!(
                 "environment: for tests\nengine: postgres\nversions: {}\n\
@@ -147,6 +149,12 @@ impl Lab {
     /// Sets an environment variable of the program.
     pub(crate) fn variable(mut self, name: &str, value: &str) -> Self {
         self.variables.push((name.to_owned(), value.to_owned()));
+        self
+    }
+
+    /// Leaves it to the program whether runs may go on beside others.
+    pub(crate) fn strict(mut self) -> Self {
+        self.beside_others = false;
         self
     }
 
@@ -171,7 +179,11 @@ impl Lab {
     /// The program with these arguments.
     pub(crate) fn command<S: AsRef<OsStr>>(&self, arguments: &[S]) -> Command {
         let mut command = Command::new(env!("CARGO_BIN_EXE_loadlab"));
-        command.args(arguments).current_dir(self.folder.path()).env("LOADLAB_CACHE", &self.cache);
+        command.args(arguments);
+        if self.beside_others && arguments.first().is_some_and(|first| is_run(first.as_ref())) {
+            command.arg("--beside-others");
+        }
+        command.current_dir(self.folder.path()).env("LOADLAB_CACHE", &self.cache);
         command.env("NO_COLOR", "1").envs(self.variables.iter().map(|(name, value)| (name, value)));
         command
     }
@@ -319,6 +331,10 @@ impl Lab {
             std::thread::sleep(Duration::from_millis(20));
         }
     }
+}
+
+fn is_run(command: &OsStr) -> bool {
+    ["run", "rerun"].iter().any(|word| command == *word)
 }
 
 fn files_below(folder: &Path) -> Vec<PathBuf> {

@@ -496,3 +496,30 @@ steps:
     let error = record.error.as_ref().expect("refused");
     assert!(error.contains("step scanned") && error.contains("pg_checkpoint"), "{error}");
 }
+
+/// Repetitions are the lower level of two: rows of their own in the results, one number of the trial in comparisons.
+#[test]
+fn a_repeated_read_is_one_number_of_its_trial() {
+    let lab = Lab::new();
+    let run = run(
+        &lab,
+        Server::Local,
+        "design: {factors: {format: [text, binary]}, blocks: 2}
+tables: {t: {ddl: 'CREATE TABLE t (id integer)', rows: 2000}}
+steps:
+  - create: t
+  - load: {table: t, method: {copy: {format: binary}}}
+  - read: {name: read, table: t, method: {copy_out: {format: '{{ format }}'}}, repeat: 3}
+",
+    );
+    for record in run.records() {
+        let reads: Vec<&Measurement> = record.measurements.iter().filter(|m| m.step == "read").collect();
+        assert_eq!(reads.iter().map(|read| read.repetition).collect::<Vec<_>>(), [0, 1, 2]);
+        assert!(reads.iter().all(|read| read.rows == Some(2000)));
+        let places: Vec<u32> = reads.iter().map(|read| read.step_index).collect();
+        assert_eq!(places, [2, 3, 4]);
+    }
+    let summary = loadlab::compare::summarise(&run.records(), &run.stored.manifest.design);
+    let read = summary.steps.iter().find(|step| step.step == "read").unwrap();
+    assert!(read.cells.iter().all(|cell| cell.valid + cell.invalid == 2), "trials are counted, not reads");
+}

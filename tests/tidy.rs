@@ -39,6 +39,7 @@ const HOMES: &[(&str, &[&str])] = &[
     ("clap_complete", &["cli/"]),
     ("comfy_table", &["report/"]),
     ("console", &["cli/"]),
+    ("flate2", &["store/kept.rs"]),
     ("getrandom", &["environment/files.rs", "store/"]),
     ("hdrhistogram", &["engine/"]),
     ("indicatif", &["report/progress.rs"]),

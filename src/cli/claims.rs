@@ -63,11 +63,14 @@ pub(super) fn judged(
     records: &[TrialRecord],
     controls: Option<&ControlSummary>,
 ) -> Vec<Judgement> {
-    let facts =
-        Facts { smoke: manifest.smoke, cores: manifest.host.cores, memory_bytes: manifest.host.memory_bytes };
-    let mut judgements = judge(&manifest.claims, records, &manifest.design, &facts);
+    let mut judgements = judge(&manifest.claims, records, &manifest.design, &facts(manifest));
     if let Some(controls) = controls {
         doubt(&manifest.claims, &mut judgements, controls);
     }
     judgements
+}
+
+/// What judging needs to know about a run.
+pub(super) fn facts(manifest: &RunManifest) -> Facts {
+    Facts { smoke: manifest.smoke, cores: manifest.host.cores, memory_bytes: manifest.host.memory_bytes }
 }

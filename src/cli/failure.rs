@@ -76,6 +76,11 @@ impl From<EnvironmentError> for Failure {
 
 impl From<StoreError> for Failure {
     fn from(error: StoreError) -> Self {
-        Self::environment(format!("error: {error}"))
+        let message = format!("error: {error}");
+        match error {
+            // Nothing of the world is missing: another run was meant.
+            StoreError::Kept { .. } | StoreError::NotKeepable { .. } => Self::wrong(message),
+            _ => Self::environment(message),
+        }
     }
 }

@@ -10,6 +10,7 @@ mod env;
 mod failure;
 mod hopeless;
 mod interrupt;
+mod keep;
 mod options;
 mod plan;
 mod power;
@@ -55,6 +56,8 @@ enum Command {
     Compare(compare::CompareArguments),
     /// Judge the published statements of an experiment by one of its runs
     Claims(claims::ClaimsArguments),
+    /// Pack a finished run for a repository; every command reads it as before
+    Keep(keep::KeepArguments),
     /// What servers this machine can run: list, doctor, install, build
     #[command(subcommand)]
     Env(env::EnvCommand),
@@ -112,6 +115,7 @@ async fn dispatch(command: Command) -> Result<Exit, Failure> {
         Command::Report(arguments) => report::report(&arguments),
         Command::Compare(arguments) => compare::compare(&arguments),
         Command::Claims(arguments) => claims::claims(&arguments),
+        Command::Keep(arguments) => keep::keep(&arguments),
         Command::Env(command) => env::env(command).await,
         Command::Clean(arguments) => clean::clean(&arguments).await,
         Command::Schema(arguments) => Ok(schema::schema(&arguments)),

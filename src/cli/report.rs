@@ -10,7 +10,7 @@ use super::{options, print};
 use crate::compare::{ControlSummary, Judgement, Summary, controls, summarise};
 use crate::model::TrialRecord;
 use crate::report;
-use crate::store::{RunFolder, RunManifest, newest_run, read_run};
+use crate::store::{RunManifest, newest_run, read_run, rewrite};
 
 /// Arguments of `report`.
 #[derive(Debug, Args)]
@@ -31,7 +31,7 @@ pub(super) struct ReportArguments {
 pub(super) fn report(arguments: &ReportArguments) -> Result<Exit, Failure> {
     let path = find(arguments.run.as_deref(), &arguments.results)?;
     if arguments.rewrite {
-        RunFolder::open(&path)?.write_parquet()?;
+        rewrite(&path)?;
     }
     let run = read_run(&path)?;
     for complaint in run.journal.complaints() {

@@ -42,6 +42,7 @@ pub(super) fn resumed(arguments: &mut RunArguments, run: &str) -> Result<PathBuf
         )));
     }
     arguments.controls = ControlOptions::of(Some(controls));
+    arguments.beside_others |= options.beside_others;
     for choice in &stored.environments {
         // The rest of a run must not land on another backend than its first half.
         let on = on(choice.backend);

@@ -1,11 +1,14 @@
 //! Ends a run by the rule its design declares (`blocks: {min, max, until, budget}`), after whole blocks.
 
-use crate::compare::{enough, summarise};
-use crate::model::{Design, TrialRecord};
+use crate::compare::{Facts, enough, in_question};
+use crate::model::{Claim, Design, TrialRecord};
+use crate::spec::Spec;
 
 /// Watches finished trials of a design that may end early.
 pub(super) struct Stopping<'a> {
     design: &'a Design,
+    claims: &'a [Claim],
+    facts: Facts,
     /// Trials of a block, its control trial too.
     block_size: u64,
     /// Kept only where the design has such a rule.
@@ -14,9 +17,10 @@ pub(super) struct Stopping<'a> {
 
 impl<'a> Stopping<'a> {
     /// `finished`: trials of an earlier start of the same run.
-    pub(super) fn new(design: &'a Design, block_size: u64, finished: Vec<TrialRecord>) -> Self {
+    pub(super) fn new(spec: &'a Spec, facts: Facts, block_size: u64, finished: Vec<TrialRecord>) -> Self {
+        let (design, claims) = (&spec.design, &spec.claims);
         let rule = design.blocks.max > design.blocks.min;
-        Self { design, block_size, records: rule.then_some(finished) }
+        Self { design, claims, facts, block_size, records: rule.then_some(finished) }
     }
 
     /// Adds a finished trial.
@@ -36,6 +40,7 @@ impl<'a> Stopping<'a> {
         }
         let blocks = u32::try_from(done / self.block_size).ok()?;
         let seconds = records.iter().map(|record| record.seconds).sum();
-        enough(&self.design.blocks, blocks, &summarise(records, self.design), seconds)
+        let question = in_question(records, self.design, self.claims, &self.facts);
+        enough(&self.design.blocks, blocks, &question, seconds)
     }
 }

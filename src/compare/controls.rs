@@ -10,7 +10,7 @@ use serde::{Deserialize, Serialize};
 
 use super::claims::{Judgement, Verdict};
 use super::contrast::{Reading, reading, speed_ratio};
-use super::observations::{find, fits, metric_of};
+use super::observations::{find, fits, metric_of, reasons, value};
 use super::summary::{Metric, answers, step_names};
 use crate::model::{Ceiling, Claim, Controls, Design, TrialRecord};
 use crate::stats::geometric_mean_ratio;
@@ -140,14 +140,15 @@ pub fn controls(
 
 /// Control trials of a step against their twins; `None` with fewer than two blocks.
 fn noise_floor(controls: &[&TrialRecord], records: &[TrialRecord], step: &str) -> Option<NoiseFloor> {
-    let kind = records.iter().find_map(|record| find(record, step)).map(|found| found.kind.as_str())?;
+    let kind =
+        records.iter().find_map(|record| find(record, step).next()).map(|found| found.kind.as_str())?;
     if !answers(kind) {
         return None;
     }
     let metric = metric_of(records, step);
     let logs = controls.iter().filter_map(|control| {
         let twin = records.iter().find(|record| is_twin(record, control))?;
-        speed_ratio(metric, value(control, step, metric)?, value(twin, step, metric)?)
+        speed_ratio(metric, valid(control, step, metric)?, valid(twin, step, metric)?)
     });
     let found = geometric_mean_ratio(&logs.collect::<Vec<_>>(), LEVEL).filter(|found| found.n > 1)?;
     Some(NoiseFloor {
@@ -167,9 +168,9 @@ fn is_twin(record: &TrialRecord, control: &TrialRecord) -> bool {
 }
 
 /// The valid value of a trial's step.
-fn value(record: &TrialRecord, step: &str, metric: Metric) -> Option<f64> {
-    let measurement = find(record, step).filter(|found| record.reasons_against(found).is_empty())?;
-    metric.value(measurement)
+fn valid(record: &TrialRecord, step: &str, metric: Metric) -> Option<f64> {
+    let usable = reasons(record, step).is_empty();
+    value(record, step, |measurement| metric.value(measurement)).filter(|_| usable)
 }
 
 fn uses(ceiling: &Ceiling, records: &[TrialRecord], cores: Option<u64>) -> Vec<CeilingUse> {
@@ -199,7 +200,7 @@ fn nearest(
         .iter()
         .filter(|record| !record.trial.control && ceiling.is_of(record.trial.treatment_index, step));
     let shares = trials.filter_map(|record| {
-        let found = find(record, step).filter(|found| record.reasons_against(found).is_empty())?;
+        let found = find(record, step).next().filter(|found| record.reasons_against(found).is_empty())?;
         let reached = found.rows_per_second()?;
         // A client is one thread; more of them than CPUs cannot work at the same time.
         let cpus = cores.and_then(|cores| u32::try_from(cores).ok()).unwrap_or(u32::MAX);

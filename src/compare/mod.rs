@@ -18,6 +18,6 @@ pub use contrast::{Contrast, FactorContrast, Reading, Within};
 pub use controls::{CeilingUse, ControlSummary, Nearest, NoiseFloor, controls, doubt};
 pub use noise::{Noise, noise};
 pub use stalls::Stall;
-pub use stopping::enough;
+pub use stopping::{InQuestion, enough, in_question};
 pub use summary::{CaptureName, Cell, Metric, StepSummary, Summary, TrialErrors, answers, summarise};
 pub use versus::{Line, Side, versus_group, versus_run};

@@ -2,10 +2,10 @@
 
 use std::collections::BTreeMap;
 
-use super::observations::{Observations, is_counted};
+use super::observations::{Observations, find, is_counted};
 use super::summary::{answers, step_names};
 use crate::model::{Design, Phase, Sample, TrialRecord};
-use crate::stats::{blocks_needed, components, detectable, mean, relative_error};
+use crate::stats::{blocks_needed, components, detectable, mean, relative_error, standard_deviation};
 
 /// Coverage and power that plans are made for.
 const LEVEL: f64 = 0.95;
@@ -80,8 +80,17 @@ fn step_noise(records: &[TrialRecord], design: &Design, step: &str) -> Option<No
     })
 }
 
-/// Variance of the log of a trial's rate that its own time series leads to expect.
+/// Variance of the log of a trial's rate that its repetitions, or else its own time series, lead to expect.
 fn own_variance(record: &TrialRecord, step: &str) -> Option<f64> {
+    let values: Option<Vec<f64>> = find(record, step)
+        .map(|found| Some(found.spans.seconds.ln()).filter(|log| log.is_finite()))
+        .collect();
+    let values = values?;
+    if values.len() > 1 {
+        // Repetitions tell directly how far a trial's own mean scatters.
+        let one = standard_deviation(&values)?;
+        return Some(one * one / counted(values.len()));
+    }
     let rates = rates(measured_samples(record, step));
     (rates.len() >= FEWEST_INTERVALS).then(|| relative_error(&rates)).flatten().map(|error| error * error)
 }

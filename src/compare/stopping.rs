@@ -1,7 +1,38 @@
 //! The declared rule that ends a run before its last block: `blocks: {min, max, until, budget}`.
 
-use super::summary::Summary;
-use crate::model::Blocks;
+use super::claims::{Facts, Verdict, judge};
+use super::summary::summarise;
+use crate::model::{Blocks, Claim, Design, TrialRecord};
+
+/// The intervals that a run is made for, each with its ratio; an interval that is not known yet is `None`.
+#[derive(Debug, Clone, PartialEq)]
+pub struct InQuestion {
+    /// Whether they are those of claims; else those of all effects.
+    pub of_claims: bool,
+    /// Ratio and interval.
+    pub intervals: Vec<(f64, Option<(f64, f64)>)>,
+}
+
+/// What is in question: where the experiment has claims that this run can judge, their comparisons, with the intervals that
+/// verdicts rest on; else every effect of every factor.
+#[must_use]
+pub fn in_question(records: &[TrialRecord], design: &Design, claims: &[Claim], facts: &Facts) -> InQuestion {
+    let judgements = judge(claims, records, design, facts);
+    let open = judgements.iter().filter(|judgement| judgement.verdict != Some(Verdict::NotComparable));
+    let of_claims: Vec<_> = open
+        .flat_map(|judgement| &judgement.comparisons)
+        .filter_map(|comparison| comparison.ratio.map(|ratio| (ratio.ratio, ratio.together)))
+        .collect();
+    if !of_claims.is_empty() {
+        return InQuestion { of_claims: true, intervals: of_claims };
+    }
+    let summary = summarise(records, design);
+    let effects = summary.steps.iter().flat_map(|step| &step.contrasts).flat_map(|factor| &factor.levels);
+    InQuestion {
+        of_claims: false,
+        intervals: effects.map(|effect| (effect.ratio, effect.interval)).collect(),
+    }
+}
 
 /// Why no further block is needed, in words; `None` while the run goes on.
 ///
@@ -11,7 +42,7 @@ use crate::model::Blocks;
 /// Stopping when an interval is narrow makes it a little too narrow on average; `min` of six blocks or more keeps that
 /// small (docs/METHODOLOGY.md).
 #[must_use]
-pub fn enough(blocks: &Blocks, finished: u32, summary: &Summary, seconds: f64) -> Option<String> {
+pub fn enough(blocks: &Blocks, finished: u32, question: &InQuestion, seconds: f64) -> Option<String> {
     if finished < blocks.min || finished >= blocks.max {
         return None;
     }
@@ -19,20 +50,20 @@ pub fn enough(blocks: &Blocks, finished: u32, summary: &Summary, seconds: f64) -
         return Some(format!("the budget of {budget:?} is used after {finished} blocks"));
     }
     let until = blocks.until?;
-    let widest = widest(summary)?;
+    let widest = widest(question)?;
     (widest <= 1.0 + until).then(|| {
         let percent = until * 100.0;
-        format!("after {finished} blocks every 95 % interval lies within {percent:.1} % of its ratio")
+        let whose = if question.of_claims { "of the claims" } else { "of an effect" };
+        format!("after {finished} blocks every 95 % interval {whose} lies within {percent:.1} % of its ratio")
     })
 }
 
 /// The largest factor between a ratio and an end of its interval; `None` when one has no interval yet.
-fn widest(summary: &Summary) -> Option<f64> {
-    let contrasts = summary.steps.iter().flat_map(|step| &step.contrasts).flat_map(|factor| &factor.levels);
+fn widest(question: &InQuestion) -> Option<f64> {
     let mut widest: Option<f64> = None;
-    for contrast in contrasts {
-        let (low, high) = contrast.interval?;
-        let this = (contrast.ratio / low).max(high / contrast.ratio);
+    for (ratio, interval) in &question.intervals {
+        let (low, high) = (*interval)?;
+        let this = (ratio / low).max(high / ratio);
         widest = Some(widest.map_or(this, |widest| widest.max(this)));
     }
     widest
@@ -41,43 +72,10 @@ fn widest(summary: &Summary) -> Option<f64> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::compare::summary::{Metric, StepSummary};
-    use crate::compare::{Contrast, FactorContrast, Reading};
-    use std::collections::BTreeMap;
     use std::time::Duration;
 
-    fn summary(interval: Option<(f64, f64)>) -> Summary {
-        let contrast = Contrast {
-            level: "b".to_owned(),
-            ratio: 2.0,
-            interval,
-            blocks: 6,
-            pairs: 6,
-            pairs_missing: 0,
-            reading: Reading::Faster,
-            within: None,
-        };
-        let factor =
-            FactorContrast { factor: "f".to_owned(), reference: "a".to_owned(), levels: vec![contrast] };
-        let step = StepSummary {
-            step: "load".to_owned(),
-            kind: "load".to_owned(),
-            methods: vec![],
-            metric: Metric::RowsPerSecond,
-            captures: Vec::new(),
-            cells: vec![],
-            contrasts: vec![factor],
-        };
-        Summary {
-            not_run: 0,
-            left_out: Vec::new(),
-            factors: vec![],
-            blocks: 6,
-            trials: 12,
-            not_ok: BTreeMap::new(),
-            errors: vec![],
-            steps: vec![step],
-        }
+    fn effect(interval: Option<(f64, f64)>) -> InQuestion {
+        InQuestion { of_claims: false, intervals: vec![(2.0, interval)] }
     }
 
     fn rule(until: Option<f64>, budget: Option<u64>) -> Blocks {
@@ -86,17 +84,17 @@ mod tests {
 
     #[test]
     fn tight_intervals_end_a_run_but_not_before_the_fewest_blocks() {
-        let (tight, wide) = (summary(Some((1.96, 2.04))), summary(Some((1.5, 2.6))));
+        let (tight, wide) = (effect(Some((1.96, 2.04))), effect(Some((1.5, 2.6))));
         let rule = rule(Some(0.03), None);
         assert!(enough(&rule, 6, &tight, 0.0).is_some());
         assert_eq!(enough(&rule, 5, &tight, 0.0), None);
         assert_eq!(enough(&rule, 6, &wide, 0.0), None);
-        assert_eq!(enough(&rule, 6, &summary(None), 0.0), None);
+        assert_eq!(enough(&rule, 6, &effect(None), 0.0), None);
     }
 
     #[test]
     fn a_used_budget_ends_a_run_whatever_the_intervals() {
-        let wide = summary(Some((1.5, 2.6)));
+        let wide = effect(Some((1.5, 2.6)));
         assert!(enough(&rule(Some(0.03), Some(60)), 7, &wide, 61.0).is_some());
         assert_eq!(enough(&rule(None, Some(60)), 7, &wide, 59.0), None);
         assert_eq!(enough(&rule(None, None), 7, &wide, 1e9), None);

@@ -5,7 +5,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use serde::{Deserialize, Serialize};
 
 use super::contrast::{FactorContrast, contrasts};
-use super::observations::{Observations, find, is_counted};
+use super::observations::{Observations, find, is_counted, reasons, value};
 use super::stalls::{self, Stall};
 use crate::model::{Design, Measurement, Outcome, TrialRecord, Unit};
 use crate::stats::{median, relative_range};
@@ -218,7 +218,7 @@ pub fn answers(kind: &str) -> bool {
 
 fn step_summary(records: &[TrialRecord], design: &Design, step: &str) -> StepSummary {
     let observations = Observations::collect(records, design, step);
-    let measurements: Vec<&Measurement> = records.iter().filter_map(|record| find(record, step)).collect();
+    let measurements: Vec<&Measurement> = records.iter().flat_map(|record| find(record, step)).collect();
     let mut methods: Vec<String> =
         measurements.iter().map(|m| m.method.clone()).filter(|name| !name.is_empty()).collect();
     methods.sort_unstable();
@@ -250,27 +250,32 @@ fn cell(
     metric: Metric,
     captures: &[CaptureName],
 ) -> Option<Cell> {
-    let reached = |record: &&&TrialRecord| find(record, step).is_some() || record.outcome != Outcome::Ok;
+    let reached =
+        |record: &&&TrialRecord| find(record, step).next().is_some() || record.outcome != Outcome::Ok;
     let records: Vec<&TrialRecord> = records.iter().filter(reached).copied().collect();
     let first = *records.first()?;
     let mut valid = Vec::new();
     let mut not_valid: BTreeMap<String, usize> = BTreeMap::new();
+    let mut values = Vec::new();
+    let mut trials = 0;
     for record in &records {
-        let found = find(record, step);
-        let reasons =
-            found.map_or_else(|| vec![record.outcome.name()], |found| record.reasons_against(found));
+        let there = find(record, step).next().is_some();
+        let reasons = if there { reasons(record, step) } else { vec![record.outcome.name()] };
         for reason in &reasons {
             *not_valid.entry((*reason).to_owned()).or_default() += 1;
         }
-        valid.extend(found.filter(|_| reasons.is_empty()));
+        if reasons.is_empty() {
+            trials += 1;
+            values.extend(value(record, step, |measurement| metric.value(measurement)));
+            valid.extend(find(record, step));
+        }
     }
-    let values: Vec<f64> = valid.iter().filter_map(|measurement| metric.value(measurement)).collect();
     Some(Cell {
         treatment: first.treatment.clone(),
         levels: design.describe(&first.trial.treatment).iter().map(|(_, level)| level.name.clone()).collect(),
-        valid: valid.len(),
+        valid: trials,
         not_valid,
-        invalid: records.len() - valid.len(),
+        invalid: records.len() - trials,
         median: median(&values),
         range: values
             .iter()

@@ -11,6 +11,8 @@ use std::time::{Duration, Instant};
 use nix::sys::signal::Signal;
 
 use super::account::last_lines;
+#[cfg(target_os = "linux")]
+use super::cgroup::OwnCgroup;
 use super::files::failed;
 use super::fresh::Way;
 use super::ledger::{Ledger, Thing};
@@ -309,7 +311,9 @@ fn usage_below(pid: u32) -> Usage {
         return Usage::default();
     }
     let (read_bytes, written_bytes) = io.unzip();
-    Usage { cpu_seconds: Some(seconds), read_bytes, written_bytes, ..Usage::default() }
+    // It lives in the cgroup of this process.
+    let OwnCgroup { throttled_periods, memory_kills } = OwnCgroup::now();
+    Usage { cpu_seconds: Some(seconds), read_bytes, written_bytes, throttled_periods, memory_kills }
 }
 
 /// Not known on this system.

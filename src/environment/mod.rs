@@ -6,6 +6,7 @@
 
 mod account;
 pub mod build;
+pub mod cgroup;
 mod child;
 pub mod choose;
 pub mod clean;
@@ -23,6 +24,7 @@ mod local_command;
 mod local_programs;
 mod local_server;
 pub mod needs;
+pub mod neighbours;
 mod overlay;
 pub mod page_cache;
 mod place;

@@ -106,6 +106,10 @@ pub enum Guard {
     CacheNotCold,
     /// A read was to begin with everything in a cache, but did not.
     CacheNotWarm,
+    /// Synchronous commits are faster than any disk, and the experiment did not ask for that: what was written is not safe.
+    SyncTooFast,
+    /// Another run of loadlab was at work on the machine.
+    AnotherRun,
 }
 
 impl Guard {
@@ -127,6 +131,8 @@ impl Guard {
             Self::ClockDisagrees => "clock_disagrees",
             Self::CacheNotCold => "cache_not_cold",
             Self::CacheNotWarm => "cache_not_warm",
+            Self::SyncTooFast => "sync_too_fast",
+            Self::AnotherRun => "another_run",
         }
     }
 }
@@ -155,6 +161,10 @@ pub struct ServerFacts {
     pub client_cpuset: Option<String>,
     /// False when `fsync`, `full_page_writes` or `synchronous_commit` is off, or the storage is memory.
     pub durable: bool,
+    /// What a synchronous commit of almost nothing takes longer than one that is not synchronous, seconds (median);
+    /// `None`: not known.
+    #[serde(default)]
+    pub sync_seconds: Option<f64>,
     /// What was fixed when the server was compiled and its cluster made, as the server itself says it.
     #[serde(default)]
     pub cluster: Option<ClusterFacts>,
@@ -201,6 +211,9 @@ pub struct Measurement {
     pub step_index: u32,
     /// Name of the step.
     pub step: String,
+    /// Which repetition of the step inside the trial, from 0.
+    #[serde(default)]
+    pub repetition: u32,
     /// `create`, `index`, `sql`, `load`, `read`, `command`.
     pub kind: String,
     /// `insert`, `copy`, `select`, `copy_out`; empty for other kinds.
@@ -297,10 +310,16 @@ pub struct Pressure {
     pub swapped_bytes: Option<u64>,
     /// Times the server's cgroup was held back by its CPU quota.
     pub throttled_periods: Option<u64>,
-    /// Processes of the server that the kernel killed for want of memory.
+    /// Times the cgroup of loadlab itself was held back by a CPU quota; local servers live in it as well.
+    #[serde(default)]
+    pub client_throttled_periods: Option<u64>,
+    /// Processes of the server's cgroup that the kernel killed for want of memory.
     pub memory_kills: Option<u64>,
     /// How far wall clock and monotonic clock moved apart, seconds.
     pub clock_disagreement_seconds: Option<f64>,
+    /// Other runs of loadlab that were at work when the step began or ended.
+    #[serde(default)]
+    pub other_runs: Option<u64>,
 }
 
 /// Spans on the monotonic clock, in seconds. Set-up (connect, prepare) lies outside `seconds`.

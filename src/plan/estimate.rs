@@ -41,7 +41,10 @@ pub fn estimate(trial: &BoundTrial) -> Estimate {
         rows: 0,
     };
     for step in &trial.steps {
-        total.add(&step.kind);
+        // Repetitions read; none makes anything grow.
+        for _ in 0..step.repeat {
+            total.add(&step.kind);
+        }
     }
     let tables: f64 = total.shapes.iter().map(|shape| shape.heap + shape.index).sum();
     let bytes = CLUSTER_BYTES + tables + total.wal.min(max_wal(trial)) + total.files;
@@ -354,6 +357,7 @@ mod tests {
         };
         let step = |name: &str, kind| Step {
             name: name.to_owned(),
+            repeat: 1,
             timeout: std::time::Duration::from_mins(1),
             kind,
         };

@@ -161,7 +161,7 @@ mod tests {
             }),
             rate,
         };
-        Step { name: "load".to_owned(), timeout: span(60), kind: StepKind::Load(load) }
+        Step { name: "load".to_owned(), repeat: 1, timeout: span(60), kind: StepKind::Load(load) }
     }
 
     #[test]

@@ -1,8 +1,8 @@
 //! What stands above the tables: which run this is, how much of it is there, and on which servers.
 
-use std::collections::BTreeSet;
+use std::collections::BTreeMap;
 
-use crate::model::{DEFAULT_BLOCK_SIZE, TrialRecord, block_size_words};
+use crate::model::{DEFAULT_BLOCK_SIZE, ServerFacts, TrialRecord, block_size_words};
 use crate::store::RunManifest;
 
 /// Stands first above whatever a smoke run gave.
@@ -42,19 +42,42 @@ fn progress(run: &RunManifest, records: &[TrialRecord]) -> String {
     }
 }
 
-fn servers(records: &[TrialRecord]) -> BTreeSet<String> {
-    let servers = records.iter().filter_map(|record| record.server.as_ref());
-    servers
-        .map(|server| {
-            let backend = server.backend.word();
-            let version = version(server.version_num);
-            let unusual =
-                server.cluster.as_ref().map(|c| c.block_size).filter(|size| *size != DEFAULT_BLOCK_SIZE);
-            let blocks =
-                unusual.map(|size| format!(", blocks of {}", block_size_words(size))).unwrap_or_default();
-            format!("{}: PostgreSQL {version}{blocks}, {backend} ({})", server.environment, server.identity)
-        })
-        .collect()
+/// The servers that were really used, each with what a sync costs on it.
+fn servers(records: &[TrialRecord]) -> Vec<String> {
+    let mut syncs: BTreeMap<String, Vec<f64>> = BTreeMap::new();
+    for server in records.iter().filter_map(|record| record.server.as_ref()) {
+        syncs.entry(words(server)).or_default().extend(server.sync_seconds);
+    }
+    let lines = syncs.into_iter().map(|(server, seconds)| match middle(seconds) {
+        Some(seconds) => format!("{server}, a sync takes {}", short_seconds(seconds)),
+        None => server,
+    });
+    lines.collect()
+}
+
+fn words(server: &ServerFacts) -> String {
+    let backend = server.backend.word();
+    let version = version(server.version_num);
+    let unusual = server.cluster.as_ref().map(|c| c.block_size).filter(|size| *size != DEFAULT_BLOCK_SIZE);
+    let blocks = unusual.map(|size| format!(", blocks of {}", block_size_words(size))).unwrap_or_default();
+    format!("{}: PostgreSQL {version}{blocks}, {backend} ({})", server.environment, server.identity)
+}
+
+/// The median, the lower one of two in the middle.
+fn middle(mut seconds: Vec<f64>) -> Option<f64> {
+    seconds.sort_by(f64::total_cmp);
+    seconds.get(seconds.len().saturating_sub(1) / 2).copied()
+}
+
+/// `4 us`, `0.31 ms`, `12 ms`.
+fn short_seconds(seconds: f64) -> String {
+    if seconds < 0.000_1 {
+        format!("{:.0} us", seconds * 1e6)
+    } else if seconds < 0.01 {
+        format!("{:.2} ms", seconds * 1e3)
+    } else {
+        format!("{:.0} ms", seconds * 1e3)
+    }
 }
 
 /// `15.18` of 150018.
@@ -65,6 +88,15 @@ fn version(number: i32) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn a_sync_is_told_in_two_digits() {
+        assert_eq!(middle(vec![]), None);
+        assert_eq!(middle(vec![3.0, 1.0, 2.0]), Some(2.0));
+        assert_eq!(short_seconds(0.000_004_2), "4 us");
+        assert_eq!(short_seconds(0.000_312), "0.31 ms");
+        assert_eq!(short_seconds(0.0123), "12 ms");
+    }
 
     #[test]
     fn versions_are_read_as_people_write_them() {

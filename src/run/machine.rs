@@ -5,6 +5,8 @@ use std::collections::HashMap;
 use std::fs;
 use std::time::{Instant, SystemTime};
 
+use crate::environment::cgroup::OwnCgroup;
+use crate::environment::neighbours;
 use crate::model::Pressure;
 
 /// Counters of the machine and of this process's threads at one moment. `None`: not known here.
@@ -15,6 +17,8 @@ pub(super) struct Machine {
     swapped_pages: Option<u64>,
     /// Nanoseconds on a CPU by thread of this process.
     threads: HashMap<String, u64>,
+    /// Times a CPU quota held the processes around this one back.
+    throttled_periods: Option<u64>,
     wall: SystemTime,
     monotonic: Instant,
 }
@@ -28,6 +32,7 @@ impl Machine {
             ticks: read("/proc/stat").and_then(|text| ticks(&text)),
             swapped_pages: read("/proc/vmstat").and_then(|text| swapped(&text)),
             threads: threads(),
+            throttled_periods: OwnCgroup::now().throttled_periods,
             wall: SystemTime::now(),
             monotonic: Instant::now(),
         }
@@ -61,9 +66,19 @@ impl Machine {
                 .filter(|_| span > 0.0)
                 .map(|nanos| (nanos as f64 / 1e9 / span).min(1.0)),
             clock_disagreement_seconds: Some((wall - span).abs()),
+            client_throttled_periods: earlier
+                .throttled_periods
+                .zip(self.throttled_periods)
+                .map(|(before, after)| after.saturating_sub(before)),
             ..Pressure::default()
         }
     }
+}
+
+/// How many other runs are at work on the machine now. Looks at every process: never within a window.
+pub(super) async fn other_runs() -> Option<u64> {
+    let looking = tokio::task::spawn_blocking(neighbours::runs);
+    looking.await.ok().flatten().map(|found| found.len() as u64)
 }
 
 fn read(path: &str) -> Option<String> {
@@ -106,6 +121,7 @@ mod tests {
             ticks: Some(ticks),
             swapped_pages: Some(pages),
             threads: HashMap::from([("1".to_owned(), thread)]),
+            throttled_periods: Some(pages),
             wall: SystemTime::UNIX_EPOCH + std::time::Duration::from_secs(wall),
             monotonic,
         }
@@ -130,6 +146,7 @@ mod tests {
         assert_eq!(pressure.swapped_bytes, Some(8192));
         assert_eq!(pressure.busiest_client_thread_share, Some(0.95));
         assert_eq!(pressure.clock_disagreement_seconds, Some(1.0));
+        assert_eq!(pressure.client_throttled_periods, Some(2));
     }
 
     #[test]

@@ -11,6 +11,7 @@ mod pulse;
 mod sampler;
 mod stage;
 mod step;
+mod sync_probe;
 mod trial;
 mod waits;
 
@@ -67,6 +68,8 @@ pub struct Prepared {
     pub folder: PathBuf,
     /// Where client programs are written down.
     pub ledger: Arc<Ledger>,
+    /// Whether other runs on the machine are allowed.
+    pub beside_others: bool,
 }
 
 /// How a run ended.

@@ -4,7 +4,7 @@ use std::collections::HashMap;
 use std::sync::{Arc, Mutex, PoisonError};
 
 use super::guards;
-use super::machine::Machine;
+use super::machine::{self, Machine};
 use super::step::Dumped;
 use super::trial::TrialRequest;
 use super::waits::Waits;
@@ -13,7 +13,9 @@ use crate::engine::postgres::settings::{self, ServerReport};
 use crate::engine::postgres::{Role, Session, cluster, counters};
 use crate::environment::ledger::PrivatePath;
 use crate::environment::{EnvironmentError, Instance, Usage};
-use crate::model::{Backend, BoundTrial, Guard, Measurement, Pressure, ServerCounters, StepKind, Table};
+use crate::model::{
+    Backend, BoundTrial, Guard, Measurement, Pressure, ServerCounters, StepKind, Storage, Table,
+};
 
 const INSUFFICIENT_PRIVILEGE: &str = "42501";
 
@@ -42,6 +44,7 @@ pub(super) struct Before {
     cpu: Option<f64>,
     peak_is_reset: bool,
     machine: Machine,
+    other_runs: Option<u64>,
 }
 
 /// Everything that must be read the moment the clock stopped.
@@ -177,6 +180,7 @@ impl<'a> Stage<'a> {
         let counters = counters::snapshot(&self.admin.client, self.report.version_num).await?;
         Ok(Before {
             counters,
+            other_runs: machine::other_runs().await,
             usage: self.instance.running.usage().await,
             peak_is_reset: super::client::reset_peak_memory(),
             machine: Machine::now(),
@@ -199,13 +203,20 @@ impl<'a> Stage<'a> {
 
     /// Whether the experiment itself asks for what a guard warns of: then it is part of what is measured.
     fn is_asked_for(&self, guard: Guard) -> bool {
-        match guard {
-            Guard::Throttled => self.bound.environment.limits.cpus.is_some(),
-            Guard::AutovacuumInWindow => self.report.settings.iter().any(|setting| {
-                setting.name == "autovacuum" && setting.requested.is_some() && setting.effective == "on"
-            }),
-            _ => false,
-        }
+        guard == Guard::AutovacuumInWindow && self.asks_for("autovacuum", "on")
+    }
+
+    /// Whether the experiment itself gives up what makes commits safe: then a sync that costs nothing is no surprise.
+    pub(super) fn is_unsafe_on_purpose(&self) -> bool {
+        self.bound.environment.storage == Storage::Tmpfs
+            || self.asks_for("fsync", "off")
+            || self.asks_for("synchronous_commit", "off")
+    }
+
+    fn asks_for(&self, name: &str, value: &str) -> bool {
+        let mut settings = self.report.settings.iter();
+        settings
+            .any(|setting| setting.name == name && setting.requested.is_some() && setting.effective == value)
     }
 
     /// Fills in what changed over the window, once the sessions that worked are gone.
@@ -234,14 +245,20 @@ impl<'a> Stage<'a> {
         }
         used(&before.usage, &end.usage, &mut changed);
         measurement.pressure = Pressure {
+            // Whoever was there at either end was there inside.
+            other_runs: machine::other_runs().await.max(before.other_runs),
             client_wait_share: measurement.pressure.client_wait_share,
             throttled_periods: grown(before.usage.throttled_periods, end.usage.throttled_periods),
             memory_kills: grown(before.usage.memory_kills, end.usage.memory_kills),
             ..end.machine.since(&before.machine)
         };
-        let streams = streams(measurement);
-        let seconds = measurement.spans.seconds;
-        let tripped = guards::of_machine(&measurement.pressure, seconds, streams)
+        let terms = guards::Terms {
+            seconds: measurement.spans.seconds,
+            streams: streams(measurement),
+            has_quota: self.bound.environment.limits.cpus.is_some(),
+            beside_others: self.request.prepared.beside_others,
+        };
+        let tripped = guards::of_machine(&measurement.pressure, terms)
             .into_iter()
             .chain(guards::of_server(&changed))
             .filter(|guard| !self.is_asked_for(*guard));

@@ -5,9 +5,10 @@ use std::time::{Duration, Instant};
 use jiff::Timestamp;
 use tokio::sync::watch;
 
+use super::guards;
 use super::stage::Stage;
 use super::step::{Check, Taken, run_check, run_step};
-use super::{Expectations, Prepared, Pulse};
+use super::{Expectations, Prepared, Pulse, sync_probe};
 use crate::engine::postgres::load::WorkError;
 use crate::engine::postgres::{Role, Session, SessionError};
 use crate::environment::{EnvironmentError, Instance, Launch, Provider};
@@ -139,11 +140,14 @@ async fn play(
         Err(error) => return failed(instance, &error, record).await,
     };
     record.settings.clone_from(&stage.report.settings);
-    record.server = Some(facts(&stage));
+    let sync_seconds = sync_probe::sync_seconds(&stage.instance.endpoint).await;
+    record.server = Some(ServerFacts { sync_seconds, ..facts(&stage) });
     let mut later = Vec::new();
-    for (index, step) in bound.steps.iter().enumerate() {
+    let repeated =
+        bound.steps.iter().flat_map(|step| (0..step.repeat).map(move |repetition| (step, repetition)));
+    for (index, (step, repetition)) in repeated.enumerate() {
         let index = u32::try_from(index).expect("there are few steps");
-        let mut taken = Taken::of(step, index, &stage.tables);
+        let mut taken = Taken::of(step, index, repetition, &stage.tables);
         let work = run_step(&mut stage, step, expectations, &mut taken);
         let ended = tokio::time::timeout(step.timeout, work).await;
         let go_on = conclude_step(stage.instance, ended, step.timeout, &mut taken, record).await;
@@ -271,15 +275,18 @@ async fn verify_at_end(
 
 /// Guards that concern the whole trial go onto each of its measurements.
 async fn guard_trial(stage: &Stage<'_>, record: &mut TrialRecord) {
-    let mut guards = Vec::new();
+    let mut tripped = Vec::new();
     if record.settings.iter().any(|setting| !setting.in_force) {
-        guards.push(Guard::SettingNotInForce);
+        tripped.push(Guard::SettingNotInForce);
     }
     if restarted(stage).await {
-        guards.push(Guard::ServerRestarted);
+        tripped.push(Guard::ServerRestarted);
     }
+    let sync =
+        record.server.as_ref().and_then(|server| guards::of_sync(server, stage.is_unsafe_on_purpose()));
     for measurement in &mut record.measurements {
-        measurement.guards.extend(&guards);
+        measurement.guards.extend(&tripped);
+        measurement.guards.extend(sync.filter(|_| guards::writes(&measurement.kind)));
         measurement.guards.sort_unstable();
         measurement.guards.dedup();
     }
@@ -310,6 +317,7 @@ fn facts(stage: &Stage<'_>) -> ServerFacts {
         cpuset: facts.cpuset.clone(),
         client_cpuset: environment.client_cpuset.clone(),
         cluster: Some(stage.report.cluster.clone()),
+        sync_seconds: None,
         durable: stage.report.durable && environment.storage != Storage::Tmpfs && facts.storage != "tmpfs",
     }
 }

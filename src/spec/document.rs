@@ -5,6 +5,7 @@ use std::fmt::Write;
 use serde_json::{Map, Value};
 
 use super::schema::{environment_schema, experiment_schema};
+use crate::model::{METRICS, Nature};
 
 /// What the types do not say.
 const INTRODUCTION: &str = "# File formats
@@ -43,6 +44,27 @@ pub fn format_document() -> String {
                 told.push(name.clone());
             }
         }
+    }
+    text += &metrics();
+    text
+}
+
+/// The numbers that claims may ask for; what each is stands in the list of columns.
+fn metrics() -> String {
+    let natures = [
+        (Nature::Rate, "something per second: more is better"),
+        (Nature::Time, "times; those of several steps may be added: `copy+index.seconds`"),
+        (Nature::Longest, "times at the far end of many; not to be added"),
+        (Nature::Counter, "counts, asked for with `counter`; those of several steps may be added"),
+        (Nature::Size, "sizes after a step, asked for with `counter`; not to be added"),
+    ];
+    let mut text = "\n## Metrics\n\nWritten `STEP.METRIC`. A number that a `command` step captures is a metric under its own name. \
+                    What each is: [RESULTS.md](RESULTS.md).\n\n| metrics | what they are |\n| --- | --- |\n"
+        .to_owned();
+    for (nature, meaning) in natures {
+        let names = METRICS.iter().filter(|metric| metric.nature == nature);
+        let names: Vec<String> = names.map(|metric| format!("`{}`", metric.name)).collect();
+        let _ = writeln!(text, "| {} | {meaning} |", names.join(", "));
     }
     text
 }

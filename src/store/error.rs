@@ -30,6 +30,20 @@ pub enum StoreError {
         /// What is missing.
         reason: String,
     },
+    /// The run was packed for a repository, and nothing is added to it.
+    #[error("{}: is a kept run: finished, and packed for a repository; nothing is left to resume, start a new run instead", path.display())]
+    Kept {
+        /// The run folder.
+        path: PathBuf,
+    },
+    /// The run must not go into a repository.
+    #[error("{}: cannot be kept: {reason}", path.display())]
+    NotKeepable {
+        /// The run folder.
+        path: PathBuf,
+        /// Why, and what to do.
+        reason: String,
+    },
     /// Another process writes to the run.
     #[error("{}: in use by {owner}; wait for it or stop it, then try again", path.display())]
     Locked {

@@ -9,6 +9,7 @@ use jiff::Timestamp;
 use super::error::{StoreError, io};
 use super::files::{remove_leftovers, sync_folder, write_bytes};
 use super::journal::{Event, Journal, append, encode};
+use super::kept::{is_kept, journal_bytes};
 use super::manifest::{RunManifest, check_name};
 use super::parquet;
 use super::redact::{redact, redact_json};
@@ -16,10 +17,10 @@ use super::schema::SCHEMA_VERSION;
 use crate::model::{PlannedTrial, TrialRecord};
 
 const MANIFEST: &str = "run.json";
-const JOURNAL: &str = "journal.jsonl";
-const LOCK: &str = ".lock";
+pub(super) const JOURNAL: &str = "journal.jsonl";
+pub(super) const LOCK: &str = ".lock";
 /// Space kept back, so that the trial that finds the disk full can still be written down.
-const RESERVE: &str = ".reserve";
+pub(super) const RESERVE: &str = ".reserve";
 const RESERVE_BYTES: usize = 1 << 20;
 
 /// A run being written by this process, which holds the lock on it until this value is dropped.
@@ -68,10 +69,14 @@ impl RunFolder {
         Ok(folder)
     }
 
-    /// Opens a run to continue it. Leftovers of interrupted writes are removed, a torn end of the journal is cut off.
+    /// Opens a run to continue it. Leftovers of interrupted writes are removed, a torn end of the journal is cut off. A kept run is
+    /// refused: it is finished.
     pub fn open(path: &Path) -> Result<Self, StoreError> {
         let manifest = read_manifest(path)?;
         refuse_link(path)?;
+        if is_kept(path) {
+            return Err(StoreError::Kept { path: path.to_owned() });
+        }
         let lock = lock(path)?;
         remove_leftovers(path)?;
         let journal_path = path.join(JOURNAL);
@@ -212,10 +217,22 @@ pub fn newest_run(results: &Path, experiment: Option<&str>) -> Result<Option<Pat
         None => folders(results)?,
     };
     let mut runs = Vec::new();
-    for folder in experiments.iter().filter(|folder| folder.is_dir()) {
-        runs.extend(folders(folder)?.into_iter().filter(|run| run.join(MANIFEST).is_file()));
+    for folder in &experiments {
+        runs.extend(runs_below(folder)?);
     }
     Ok(runs.into_iter().max_by(|a, b| a.file_name().cmp(&b.file_name())))
+}
+
+/// All runs of an experiment, the newest last.
+pub(super) fn runs_of(results: &Path, experiment: &str) -> Result<Vec<PathBuf>, StoreError> {
+    check_name("experiment", experiment)?;
+    let mut runs = runs_below(&results.join(experiment))?;
+    runs.sort();
+    Ok(runs)
+}
+
+fn runs_below(experiment: &Path) -> Result<Vec<PathBuf>, StoreError> {
+    Ok(folders(experiment)?.into_iter().filter(|run| run.join(MANIFEST).is_file()).collect())
 }
 
 fn folders(path: &Path) -> Result<Vec<PathBuf>, StoreError> {
@@ -244,8 +261,7 @@ fn read_manifest(path: &Path) -> Result<RunManifest, StoreError> {
 }
 
 fn read_journal(path: &Path) -> Result<Journal, StoreError> {
-    let file = path.join(JOURNAL);
-    Ok(Journal::parse(&fs::read(&file).map_err(io("read", &file))?))
+    Ok(Journal::parse(&journal_bytes(path)?))
 }
 
 fn refuse_link(path: &Path) -> Result<(), StoreError> {
@@ -257,7 +273,7 @@ fn refuse_link(path: &Path) -> Result<(), StoreError> {
 }
 
 /// Takes the writer's lock. The lock itself decides, not the file: after a kill the file stays and the lock is gone.
-fn lock(folder: &Path) -> Result<File, StoreError> {
+pub(super) fn lock(folder: &Path) -> Result<File, StoreError> {
     let path = folder.join(LOCK);
     let open = OpenOptions::new().create(true).truncate(false).read(true).write(true).open(&path);
     let mut file = open.map_err(io("open", &path))?;

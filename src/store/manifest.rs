@@ -76,6 +76,9 @@ pub struct OptionsUsed {
     /// `--controls` or `--no-controls`; `None` where the experiment decided.
     #[serde(default)]
     pub controls: Option<bool>,
+    /// `--beside-others`: other runs on the machine were allowed.
+    #[serde(default)]
+    pub beside_others: bool,
 }
 
 /// Version and commit of loadlab.

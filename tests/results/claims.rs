@@ -1,7 +1,7 @@
 //! Claims, judged by made-up records: what verdicts rest on, and what a person sees of them.
 
 use indexmap::IndexMap;
-use loadlab::compare::{Facts, Judgement, Verdict, judge};
+use loadlab::compare::{Facts, Judgement, Verdict, in_question, judge};
 use loadlab::model::{
     Claim, ClaimSource, Contrast, Group, Metric, RawUnit, RawValues, Reading, Scalar, Statement,
 };
@@ -244,4 +244,21 @@ fn a_run_without_claims_says_what_to_do() {
     lab.loadlab(&["claims", "--results", "results"])
         .ended_with(2)
         .complained(&["has no claims", "unlogged.yaml"]);
+}
+
+/// A run that is to stop when its intervals are tight looks at what its claims compare, not at effects nobody asks about.
+#[test]
+fn what_is_in_question_are_the_comparisons_of_the_claims() {
+    let example = unlogged(8);
+    let design = &example.manifest.design;
+    let asked = |claims: &[Claim]| in_question(&example.records, design, claims, &facts());
+    let of_claims = asked(&[ratio("gain", 1, 1.6), claims().remove(8)]);
+    assert!(of_claims.of_claims);
+    let judged = judged(&example, ratio("gain", 1, 1.6));
+    let found = judged.comparisons[0].ratio.unwrap();
+    assert_eq!(of_claims.intervals.len(), 1, "a claim that cannot be judged here asks nothing");
+    assert!((of_claims.intervals[0].0 - found.ratio).abs() < 1e-12);
+    for without in [asked(&[]), asked(&[claims().remove(8)])] {
+        assert!(!without.of_claims && without.intervals.len() > 1, "every effect of every factor");
+    }
 }

@@ -153,8 +153,10 @@ pub(crate) fn complete() -> Example {
             stolen_share: seconds,
             swapped_bytes: Some(1),
             throttled_periods: Some(1),
+            client_throttled_periods: Some(1),
             memory_kills: Some(1),
             clock_disagreement_seconds: seconds,
+            other_runs: Some(1),
         },
         ..load(0, "copy", 1.0)
     }];
@@ -264,6 +266,7 @@ fn server() -> ServerFacts {
         cpuset: None,
         client_cpuset: Some("1".to_owned()),
         durable: true,
+        sync_seconds: Some(0.000_3),
     }
 }
 

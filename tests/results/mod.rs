@@ -3,6 +3,7 @@
 mod claims;
 pub(crate) mod fixture;
 mod journal;
+mod kept;
 mod parquet;
 mod report;
 mod versus;

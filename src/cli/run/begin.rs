@@ -77,7 +77,11 @@ pub(super) fn manifest(
             text: spec.source_text.clone(),
             resolved: spec.resolved.clone(),
             hash: spec.hash.clone(),
-            options: OptionsUsed { controls: arguments.controls.asked(), ..arguments.spec.used() },
+            options: OptionsUsed {
+                controls: arguments.controls.asked(),
+                beside_others: arguments.beside_others,
+                ..arguments.spec.used()
+            },
         },
         tool: ToolVersion::current(),
         seed: spec.design.seed,

@@ -51,6 +51,9 @@ pub(super) struct RunArguments {
     /// Let `command` steps run programs on this machine; `plan` lists them
     #[arg(long)]
     allow_commands: bool,
+    /// Let numbers count although other runs of loadlab are at work on this machine
+    #[arg(long)]
+    pub(super) beside_others: bool,
     /// Backends that the first start of a resumed run took, by environment.
     #[arg(skip)]
     pub(super) settled: HashMap<String, On>,

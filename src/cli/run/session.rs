@@ -9,7 +9,7 @@ use tokio::sync::watch;
 use super::RunArguments;
 use super::begin::{controls, manifest, todo};
 use super::events::store;
-use crate::cli::claims::judged;
+use crate::cli::claims::{facts, judged};
 use crate::cli::failure::{Exit, Failure};
 use crate::cli::hopeless::Hopeless;
 use crate::cli::ready::prepare_all;
@@ -22,6 +22,7 @@ use crate::environment::clean::clean;
 use crate::environment::container::ContainerEngine;
 use crate::environment::doctor::cache_folder;
 use crate::environment::ledger::Ledger;
+use crate::environment::neighbours;
 use crate::environment::reaper::Reaper;
 use crate::model::PlannedTrial;
 use crate::plan::Plan;
@@ -42,6 +43,7 @@ pub(super) struct Session<'a> {
     estimated_seconds: f64,
     json: bool,
     allow_commands: bool,
+    beside_others: bool,
 }
 
 impl<'a> Session<'a> {
@@ -98,6 +100,7 @@ impl<'a> Session<'a> {
         let json = arguments.format == "json";
         let estimated_seconds = ready.totals.seconds;
         let allow_commands = arguments.allow_commands;
+        let beside_others = arguments.beside_others;
         Ok(Self {
             spec,
             plan,
@@ -109,6 +112,7 @@ impl<'a> Session<'a> {
             estimated_seconds,
             json,
             allow_commands,
+            beside_others,
         })
     }
 
@@ -117,6 +121,7 @@ impl<'a> Session<'a> {
         for choice in &self.servers.chosen {
             say(&format!("{}: {}", choice.environment, choice.why));
         }
+        self.note_neighbours()?;
         let complete = self.todo.is_empty() && self.folder.manifest().ended_at.is_some();
         if complete {
             say("every trial of this run is done already; nothing is left to resume");
@@ -145,6 +150,25 @@ impl<'a> Session<'a> {
         Ok(exit(tally, &path))
     }
 
+    /// Says that others are at work, and writes down that this was allowed.
+    fn note_neighbours(&mut self) -> Result<(), Failure> {
+        if self.beside_others && !self.folder.manifest().spec.options.beside_others {
+            self.folder.update_manifest(|manifest| manifest.spec.options.beside_others = true)?;
+        }
+        let others = neighbours::runs().unwrap_or_default();
+        if let Some(first) = others.first() {
+            let (many, more) = (others.len() - 1, if others.len() > 2 { "others" } else { "other" });
+            let beside = if many > 0 { format!(" and {many} {more}") } else { String::new() };
+            let what = if self.beside_others {
+                "their trials disturb each other, which --beside-others allows"
+            } else {
+                "trials beside it are not valid; wait for it, or allow it with --beside-others"
+            };
+            say(&format!("note: another run of loadlab is at work (process {first}{beside}): {what}"));
+        }
+        Ok(())
+    }
+
     async fn trials(&mut self, cancel: watch::Receiver<bool>) -> Result<Tally, Failure> {
         let size = PlanSize {
             trials: self.plan.trials(),
@@ -154,16 +178,21 @@ impl<'a> Session<'a> {
         };
         let mut progress = Progress::new(size);
         let run_id = self.folder.manifest().run.clone();
-        let mut stopping = Stopping::new(&self.spec.design, self.plan.block_size(), self.folder.records()?);
+        let facts = facts(self.folder.manifest());
+        let mut stopping = Stopping::new(self.spec, facts, self.plan.block_size(), self.folder.records()?);
         let mut hopeless = Hopeless::new(self.plan.treatments(), &self.folder.records()?);
         let stop = Cell::new(stopping.enough().is_some());
         let (spec, servers, folder) = (self.spec, &mut self.servers, &mut self.folder);
         let (ledger, allowed) = (Arc::clone(&self.ledger), self.allow_commands);
+        let beside_others = self.beside_others;
         let todo = std::mem::take(&mut self.todo);
         let tally = run::run(
             &run_id,
             todo.into_iter().take_while(|_| !stop.get()),
-            async |trial: &PlannedTrial| prepare(spec, servers, &ledger, allowed, trial).await,
+            async |trial: &PlannedTrial| {
+                let prepared = prepare(spec, servers, &ledger, allowed, trial).await?;
+                Ok(Prepared { beside_others, ..prepared })
+            },
             |event| {
                 store(folder, &mut progress, &event)?;
                 if let Event::Finished(record) = event {
@@ -223,6 +252,7 @@ async fn prepare(
         experiment: spec.name.clone(),
         folder: spec.folder().to_owned(),
         ledger: Arc::clone(ledger),
+        beside_others: false,
         label: spec.design.label(&trial.treatment),
         factors: factors
             .map(|(name, level)| {

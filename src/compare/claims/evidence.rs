@@ -3,9 +3,9 @@
 use std::collections::BTreeMap;
 
 use super::judgement::{Comparison, Ratio};
-use crate::compare::observations::{find, is_counted};
+use crate::compare::observations::{find, is_counted, reasons, value as one_of_trial};
 use crate::compare::pairs::{Values, block_means, pair_groups};
-use crate::model::{Contrast, Design, Group, Metric, TrialRecord};
+use crate::model::{Contrast, Design, Group, Measurement, Metric, TrialRecord};
 use crate::stats::{blocks_needed, detectable, geometric_mean_ratio, level_for_family, log_ratio, median};
 
 /// Coverage of intervals, alone or for a family at once.
@@ -63,12 +63,13 @@ impl<'a> Evidence<'a> {
 /// The value of a trial: added over the metric's steps. A step that this treatment does not have adds nothing.
 fn value(record: &TrialRecord, metric: &Metric) -> Result<f64, Vec<&'static str>> {
     let mut sum = None;
-    for measurement in metric.steps.iter().filter_map(|step| find(record, step)) {
-        let reasons = record.reasons_against(measurement);
+    for step in metric.steps.iter().filter(|step| find(record, step).next().is_some()) {
+        let reasons = reasons(record, step);
         if !reasons.is_empty() {
             return Err(reasons);
         }
-        let value = measurement.number(&metric.name).filter(|value| value.is_finite());
+        let number = |found: &Measurement| found.number(&metric.name).filter(|value| value.is_finite());
+        let value = one_of_trial(record, step, number);
         sum = Some(sum.unwrap_or(0.0) + value.ok_or_else(|| vec!["not measured"])?);
     }
     sum.ok_or_else(|| match record.outcome {

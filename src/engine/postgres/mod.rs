@@ -9,6 +9,7 @@ pub mod read;
 pub mod relation;
 mod session;
 pub mod settings;
+pub mod sync;
 pub mod timeline;
 pub mod verify;
 pub mod work;

@@ -15,7 +15,7 @@ mod provider;
 mod reach;
 mod request;
 mod running;
-mod usage;
+mod stats;
 
 pub use engine::{ContainerEngine, EngineFacts};
 pub use image::{ResolvedImage, candidates, resolve};

@@ -10,8 +10,9 @@ use super::engine::ContainerEngine;
 use super::folders::Footprint;
 use super::programs;
 use super::reach::{Reach, Up};
-use super::usage::{self, Cgroup};
+use super::stats;
 use crate::engine::postgres::Endpoint;
+use crate::environment::cgroup::Cgroup;
 use crate::environment::program::Pipeline;
 use crate::environment::{Boxed, EnvironmentError, Programs, Running, Usage};
 
@@ -87,7 +88,7 @@ impl Running for RunningContainer {
             match self.process().cgroup {
                 Some(cgroup) => cgroup.usage(),
                 None => match self.engine.stats(self.footprint.container()).await {
-                    Some(stats) => usage::from_stats(&stats),
+                    Some(answer) => stats::from_stats(&answer),
                     None => Usage::default(),
                 },
             }

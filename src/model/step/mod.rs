@@ -24,6 +24,8 @@ pub use window::Window;
 pub struct Step {
     /// Unique in the trial; the name metrics are asked by (`insert.rows_per_second`).
     pub name: String,
+    /// How often it is done in a row, at least 1.
+    pub repeat: u32,
     /// Longest time the step may take before the trial is ended as timed out.
     pub timeout: Duration,
     /// What is done.

@@ -43,8 +43,8 @@ impl Taken {
         files.map(|(name, printed)| printed.files(name)).unwrap_or_default()
     }
 
-    /// The identity of a step, before anything was measured.
-    pub(super) fn of(step: &Step, index: u32, tables: &[Arc<Table>]) -> Self {
+    /// The identity of a step, before anything was measured; `index` counts repetitions as steps of their own.
+    pub(super) fn of(step: &Step, index: u32, repetition: u32, tables: &[Arc<Table>]) -> Self {
         let (kind, method, table, clients) = match &step.kind {
             StepKind::Create { table, .. } => ("create", "", Some(*table), 1),
             StepKind::Index { table } => ("index", "", Some(*table), 1),
@@ -58,6 +58,7 @@ impl Taken {
         let measurement = Measurement {
             step_index: index,
             step: step.name.clone(),
+            repetition,
             kind: kind.to_owned(),
             method: method.to_owned(),
             parameters: serde_json::to_string(&step.kind).expect("a step is plain data"),

@@ -29,8 +29,8 @@ pub(super) async fn run_read(
     taken: &mut Taken,
 ) -> Result<(), WorkError> {
     let table = &Arc::clone(&stage.tables[read.table]);
-    let unchanged =
-        holds_what_was_loaded(&stage.bound.steps, taken.measurement.step_index as usize, read.table);
+    let place = stage.bound.steps.iter().position(|step| step.name == taken.measurement.step);
+    let unchanged = place.is_some_and(|place| holds_what_was_loaded(&stage.bound.steps, place, read.table));
     taken.measurement.rows_expected = unchanged.then(|| expectations.count(table));
     // Before the caches are brought into their state: without an index on the key this reads the table.
     let keys = key_ranges(stage, read, table).await?;

@@ -15,12 +15,14 @@ use crate::spec::files::Files;
 use crate::spec::suggest::{did_you_mean, one_of};
 use crate::spec::tree::Node;
 use crate::spec::units::{Count, Span};
-use crate::spec::wire::step::StepFile;
+use crate::spec::wire::step::{ReadFile, StepFile};
 
 /// Longest time of a step without a word about it.
 const DEFAULT_TIMEOUT: Duration = Duration::from_hours(1);
 /// Most connections of one step.
 const MAX_CLIENTS: u32 = 1000;
+/// Most repetitions of a read inside one trial.
+const MAX_REPETITIONS: u32 = 1000;
 
 /// Binds the steps of a treatment.
 pub struct StepBinder<'a> {
@@ -50,7 +52,8 @@ impl StepBinder<'_> {
             }
             let name = given.map_or_else(|| unique(default, &steps, files), str::to_owned);
             let timeout = timeout.map_or(DEFAULT_TIMEOUT, |span| span.0);
-            steps.extend(kind.map(|kind| Step { name, timeout, kind }));
+            let repeat = self.repetitions(file, &path, found);
+            steps.extend(kind.map(|kind| Step { name, repeat, timeout, kind }));
         }
         dump::verify_at_end(files, &mut steps);
         steps
@@ -143,6 +146,17 @@ impl StepBinder<'_> {
             self.tree.problem(&format!("{path}.clients"), format!("{clients} clients are not possible"));
         found.push(problem.expected(format!("1 to {MAX_CLIENTS}")));
         None
+    }
+
+    /// How often a step is done in a row: 1 for all but reads that ask for more.
+    fn repetitions(&self, file: &StepFile, path: &str, found: &mut Diagnostics) -> u32 {
+        let StepFile::Read(ReadFile { repeat: Some(repeat), .. }) = file else { return 1 };
+        if !(1..=MAX_REPETITIONS).contains(repeat) {
+            let path = format!("{path}.repeat");
+            let problem = self.tree.problem(&path, format!("{repeat} repetitions are not possible"));
+            found.push(problem.expected(format!("1 to {MAX_REPETITIONS}")));
+        }
+        (*repeat).clamp(1, MAX_REPETITIONS)
     }
 
     /// A number of rows, which must be at least 1 where it is given.

@@ -152,7 +152,8 @@ pub struct BlocksRule {
     pub min: Option<u32>,
     /// At most this many.
     pub max: u32,
-    /// Stop when every interval is within this share, such as `3%`.
+    /// Stop when every interval in question lies within this share of its ratio, such as `3%`: with claims those that verdicts
+    /// rest on, else those of all effects.
     pub until: Option<Share>,
     /// Stop when this time has been used, such as `30m`.
     pub budget: Option<Span>,

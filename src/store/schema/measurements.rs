@@ -43,6 +43,7 @@ const COLUMNS: &[Column] = columns! {
     server_cpuset Text "" "CPUs of the server, if limited" = |r| server(r, |s| s.cpuset.as_ref().into());
     client_cpuset Text "" "CPUs of the client, if limited" = |r| server(r, |s| s.client_cpuset.as_ref().into());
     durable Bool "" "False when fsync, full_page_writes or synchronous_commit is off, or the storage is memory" = |r| server(r, |s| s.durable.into());
+    sync_seconds Float "seconds" "What a synchronous commit of almost nothing took longer on the trial's server than one that does not wait (median); null where it is not known" = |r| server(r, |s| s.sync_seconds.into());
 
     block_size_bytes Int "bytes" "Size of a block, as the server says it" = |r| cluster(r, |c| c.block_size.into());
     wal_segment_size_bytes Int "bytes" "Size of a WAL segment" = |r| cluster(r, |c| c.wal_segment_size.into());
@@ -53,6 +54,7 @@ const COLUMNS: &[Column] = columns! {
 
     step_index Int "" "Place of the step in the trial, from 0" = |r| step(r, |m| m.step_index.into());
     step Text "" "Name of the step" = |r| step(r, |m| (&m.step).into());
+    repetition Int "" "Which repetition of the step inside the trial (`repeat`), from 0" = |r| step(r, |m| m.repetition.into());
     kind Text "" "`create`, `index`, `sql`, `command`, `load`, `read`, `dump` or `restore`" = |r| step(r, |m| (&m.kind).into());
     method Text "" "`insert`, `copy`, `unnest`, `generate`, `procedure`; `select`, `copy_out`, `scan`; format of a dump; `direct` or `psql` of a restore; null for other kinds" = |r| step(r, |m| Some(&m.method).filter(|name| !name.is_empty()).into());
     parameters Text "" "Parameters of the step after all templates, as JSON" = |r| step(r, |m| (&m.parameters).into());
@@ -122,8 +124,10 @@ const COLUMNS: &[Column] = columns! {
     stolen_share Float "" "Share of the machine's CPU time that a hypervisor gave to others, 0 to 1" = |r| pressure(r, |p| p.stolen_share.into());
     swapped_bytes Int "bytes" "Swapped in and out by the whole machine" = |r| pressure(r, |p| p.swapped_bytes.into());
     throttled_periods Int "" "Times the server's cgroup was held back by its CPU quota" = |r| pressure(r, |p| p.throttled_periods.into());
-    memory_kills Int "" "Processes of the server that the kernel killed for want of memory" = |r| pressure(r, |p| p.memory_kills.into());
+    client_throttled_periods Int "" "Times the cgroup of loadlab itself, in which local servers live as well, was held back by a CPU quota" = |r| pressure(r, |p| p.client_throttled_periods.into());
+    memory_kills Int "" "Processes of the server's cgroup that the kernel killed for want of memory" = |r| pressure(r, |p| p.memory_kills.into());
     clock_disagreement_seconds Float "seconds" "How far wall clock and monotonic clock moved apart" = |r| pressure(r, |p| p.clock_disagreement_seconds.into());
+    other_runs Int "" "Other runs of loadlab on the machine when the step began or ended, the larger number; null where processes cannot be looked at" = |r| pressure(r, |p| p.other_runs.into());
 
     batch_count Int "" "Number of timed batches (insert), COPY statements (copy) or fetches (portal)" = |r| batch(r, |l| l.count.into());
     batch_p50_seconds Float "seconds" "Median time per batch" = |r| batch(r, |l| l.p50.into());

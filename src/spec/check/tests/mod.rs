@@ -59,7 +59,7 @@ fn table(columns: usize) -> Table {
 }
 
 fn step(name: &str, kind: StepKind) -> Step {
-    Step { name: name.to_owned(), timeout: Duration::from_mins(10), kind }
+    Step { name: name.to_owned(), repeat: 1, timeout: Duration::from_mins(10), kind }
 }
 
 fn insert() -> Insert {

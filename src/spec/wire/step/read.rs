@@ -35,6 +35,9 @@ pub struct ReadFile {
     pub cache: Option<CacheWord>,
     /// `as-loaded` (default), or `settled`: VACUUM (FREEZE, ANALYZE) and CHECKPOINT first, outside the clock.
     pub state: Option<StateWord>,
+    /// How often the read is done, one after another in the same trial, each with its own row in the results. Default 1.
+    /// Repetitions are no further trials: they become one number (their geometric mean) before anything is compared.
+    pub repeat: Option<u32>,
     /// Longest time the step may take. Default `1h`.
     pub timeout: Option<Span>,
     /// The step is left out of treatments for which this is false, such as `"{{ method == 'copy' }}"`.

@@ -1,24 +1,25 @@
-//! What a container's processes used, from the files of its cgroup (version 1 and 2).
+//! What the processes of a cgroup used and how they were held back, from its files (version 1 and 2).
 //!
-//! The files cost microseconds; the engine's statistics API, the way out where the files are not visible,
+//! The files cost microseconds; the container engine's statistics API, the way out where the files are not visible,
 //! costs milliseconds of the engine's own CPU time.
 
 use std::fs;
 use std::path::{Path, PathBuf};
+use std::sync::LazyLock;
 
-use bollard::models::ContainerStatsResponse;
+use super::Usage;
 
-use crate::environment::Usage;
-
-/// Where the files of a container's cgroup are.
+/// Where the files of a cgroup are.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub(super) enum Cgroup {
+pub(crate) enum Cgroup {
     /// Version 2: one folder.
     Unified(PathBuf),
     /// Version 1: a folder per controller.
     Split {
         /// Controller `cpuacct`.
-        cpu: Option<PathBuf>,
+        account: Option<PathBuf>,
+        /// Controller `cpu`, which may be mounted with it or on its own.
+        quota: Option<PathBuf>,
         /// Controller `blkio`.
         blocks: Option<PathBuf>,
         /// Controller `memory`.
@@ -28,19 +29,19 @@ pub(super) enum Cgroup {
 
 impl Cgroup {
     /// The cgroup of a process, as this process sees it.
-    pub(super) fn of(pid: i64) -> Option<Self> {
+    pub(crate) fn of(pid: i64) -> Option<Self> {
         let membership = fs::read_to_string(format!("/proc/{pid}/cgroup")).ok()?;
         let mounts = fs::read_to_string("/proc/self/mounts").ok()?;
         let found = locate(&membership, &mounts)?;
         let exists = match &found {
             Self::Unified(folder) => folder.join("cpu.stat").exists(),
-            Self::Split { cpu, .. } => cpu.as_ref().is_some_and(|folder| folder.exists()),
+            Self::Split { account, .. } => account.as_ref().is_some_and(|folder| folder.exists()),
         };
         exists.then_some(found)
     }
 
     /// Resources used so far.
-    pub(super) fn usage(&self) -> Usage {
+    pub(crate) fn usage(&self) -> Usage {
         match self {
             Self::Unified(folder) => {
                 let blocks = read(&folder.join("io.stat"));
@@ -54,14 +55,14 @@ impl Cgroup {
                     memory_kills: self.memory_kills(),
                 }
             }
-            Self::Split { cpu, blocks, .. } => {
-                let (read_bytes, written_bytes) = cpu
+            Self::Split { account, blocks, .. } => {
+                let (read_bytes, written_bytes) = account
                     .as_ref()
                     .and_then(|folder| io_of_processes(&folder.join("cgroup.procs")))
                     .or_else(|| blocks.as_ref().and_then(|folder| io_of_controller(folder)))
                     .unzip();
                 Usage {
-                    cpu_seconds: cpu
+                    cpu_seconds: account
                         .as_ref()
                         .and_then(|folder| read(&folder.join("cpuacct.usage")))
                         .and_then(|text| text.trim().parse().ok())
@@ -76,7 +77,7 @@ impl Cgroup {
     }
 
     /// How many processes the kernel killed for want of memory; `None` where the kernel does not count them.
-    pub(super) fn memory_kills(&self) -> Option<u64> {
+    pub(crate) fn memory_kills(&self) -> Option<u64> {
         let file = match self {
             Self::Unified(folder) => Some(folder.join("memory.events")),
             Self::Split { memory, .. } => memory.as_ref().map(|folder| folder.join("memory.oom_control")),
@@ -88,32 +89,77 @@ impl Cgroup {
     fn throttled_periods(&self) -> Option<u64> {
         let file = match self {
             Self::Unified(folder) => Some(folder.join("cpu.stat")),
-            Self::Split { cpu, .. } => cpu.as_ref().map(|folder| folder.join("cpu.stat")),
+            Self::Split { quota, .. } => quota.as_ref().map(|folder| folder.join("cpu.stat")),
         };
         field(&read(&file?)?, "nr_throttled")
     }
 }
 
-/// Reads an answer of the statistics API.
-pub(super) fn from_stats(stats: &ContainerStatsResponse) -> Usage {
-    let total = stats.cpu_stats.as_ref().and_then(|cpu| cpu.cpu_usage.as_ref()?.total_usage);
-    let entries = stats.blkio_stats.as_ref().and_then(|blocks| blocks.io_service_bytes_recursive.as_ref());
-    let sum = |wanted: &str| {
-        entries.map(|entries| {
-            let matches = |op: &Option<String>| op.as_ref().is_some_and(|op| op.eq_ignore_ascii_case(wanted));
-            entries.iter().filter(|entry| matches(&entry.op)).filter_map(|entry| entry.value).sum()
-        })
-    };
-    Usage {
-        cpu_seconds: total.map(|nanos| seconds(nanos, 1e9)),
-        read_bytes: sum("read"),
-        written_bytes: sum("write"),
-        throttled_periods: stats
-            .cpu_stats
-            .as_ref()
-            .and_then(|cpu| cpu.throttling_data.as_ref()?.throttled_periods),
-        memory_kills: None,
+/// How the processes around this one are held back: in its own cgroup, where local servers live as well.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub struct OwnCgroup {
+    /// Times a CPU quota held them back, on this cgroup or one above it.
+    pub throttled_periods: Option<u64>,
+    /// Processes of this cgroup that the kernel killed for want of memory.
+    pub memory_kills: Option<u64>,
+}
+
+impl OwnCgroup {
+    /// The counters of this moment; `None` without cgroups.
+    #[must_use]
+    pub fn now() -> Self {
+        /// A process seldom moves.
+        static FILES: LazyLock<Option<OwnFiles>> = LazyLock::new(|| {
+            let membership = fs::read_to_string("/proc/self/cgroup").ok()?;
+            let mounts = fs::read_to_string("/proc/self/mounts").ok()?;
+            Some(OwnFiles::find(&membership, &mounts))
+        });
+        FILES.as_ref().map(OwnFiles::read).unwrap_or_default()
     }
+}
+
+/// Files of this process's cgroup.
+#[derive(Debug, Clone, PartialEq, Eq)]
+struct OwnFiles {
+    /// A quota may be set on any level.
+    quotas: Vec<PathBuf>,
+    memory: Option<PathBuf>,
+}
+
+impl OwnFiles {
+    fn find(membership: &str, mounts: &str) -> Self {
+        let unified = |file: &str| {
+            let path = membership.lines().find_map(|line| line.strip_prefix("0::"))?;
+            Some(levels(mount_point(mounts, |kind, _| kind == "cgroup2")?, path, file))
+        };
+        let split = |name: &str, file: &str| {
+            let path = member_of(membership, name)?;
+            let mount = mount_point(mounts, |kind, options| is_controller(kind, options, name))?;
+            Some(levels(mount, path, file))
+        };
+        let quotas = split("cpu", "cpu.stat").or_else(|| unified("cpu.stat")).unwrap_or_default();
+        let memory = split("memory", "memory.oom_control")
+            // `memory.events` counts what happens in cgroups below as well, such as those of containers.
+            .or_else(|| unified("memory.events.local"))
+            .and_then(|files| files.into_iter().next());
+        Self { quotas, memory }
+    }
+
+    fn read(&self) -> OwnCgroup {
+        let throttled = self.quotas.iter().filter_map(|file| field(&read(file)?, "nr_throttled"));
+        OwnCgroup {
+            throttled_periods: throttled.reduce(|sum, more| sum + more),
+            memory_kills: self.memory.as_ref().and_then(|file| field(&read(file)?, "oom_kill")),
+        }
+    }
+}
+
+/// A file on every level that is visible here, from the process's own up to the mount. In a container the mount often is its
+/// own level, whatever the kernel calls it.
+fn levels(mount: &str, path: &str, file: &str) -> Vec<PathBuf> {
+    let own = join(mount, path);
+    let folders = own.ancestors().take_while(|folder| folder.starts_with(mount));
+    folders.map(|folder| folder.join(file)).filter(|file| file.exists()).collect()
 }
 
 /// Bytes read and written by the processes of a version 1 cgroup, each with its ended children. The
@@ -150,23 +196,30 @@ fn seconds(ticks: u64, per_second: f64) -> f64 {
 /// `membership` is `/proc/<pid>/cgroup`, `mounts` is `/proc/self/mounts`.
 fn locate(membership: &str, mounts: &str) -> Option<Cgroup> {
     let controller = |name: &str| {
-        let path = membership.lines().find_map(|line| {
-            let mut parts = line.splitn(3, ':').skip(1);
-            let controllers = parts.next()?;
-            controllers.split(',').any(|c| c == name).then(|| parts.next()).flatten()
-        })?;
-        let mount = mount_point(mounts, |kind, options| {
-            kind == "cgroup" && options.split(',').any(|option| option == name)
-        })?;
-        Some(join(mount, path))
+        let mount = mount_point(mounts, |kind, options| is_controller(kind, options, name))?;
+        Some(join(mount, member_of(membership, name)?))
     };
-    let cpu = controller("cpuacct");
-    if cpu.is_some() {
-        return Some(Cgroup::Split { cpu, blocks: controller("blkio"), memory: controller("memory") });
+    let account = controller("cpuacct");
+    if account.is_some() {
+        let (quota, blocks, memory) = (controller("cpu"), controller("blkio"), controller("memory"));
+        return Some(Cgroup::Split { account, quota, blocks, memory });
     }
     let path = membership.lines().find_map(|line| line.strip_prefix("0::"))?;
     let mount = mount_point(mounts, |kind, _| kind == "cgroup2")?;
     Some(Cgroup::Unified(join(mount, path)))
+}
+
+/// The path of a process in the hierarchy of a version 1 controller.
+fn member_of<'a>(membership: &'a str, controller: &str) -> Option<&'a str> {
+    membership.lines().find_map(|line| {
+        let mut parts = line.splitn(3, ':').skip(1);
+        let controllers = parts.next()?;
+        controllers.split(',').any(|name| name == controller).then(|| parts.next()).flatten()
+    })
+}
+
+fn is_controller(kind: &str, options: &str, name: &str) -> bool {
+    kind == "cgroup" && options.split(',').any(|option| option == name)
 }
 
 fn mount_point(mounts: &str, wanted: impl Fn(&str, &str) -> bool) -> Option<&str> {
@@ -218,11 +271,68 @@ mod tests {
         assert_eq!(
             found,
             Cgroup::Split {
-                cpu: Some("/sys/fs/cgroup/cpu,cpuacct/docker/abc".into()),
+                account: Some("/sys/fs/cgroup/cpu,cpuacct/docker/abc".into()),
+                quota: Some("/sys/fs/cgroup/cpu,cpuacct/docker/abc".into()),
                 blocks: Some("/sys/fs/cgroup/blkio/docker/abc".into()),
                 memory: None,
             }
         );
+    }
+
+    #[test]
+    fn a_quota_is_found_where_its_controller_is_mounted_alone() {
+        let membership = "2:cpuacct:/docker/abc\n1:cpu:/docker/abc\n";
+        let mounts = "cgroup /c/cpu cgroup rw,cpu 0 0\ncgroup /c/cpuacct cgroup rw,cpuacct 0 0\n";
+        let found = locate(membership, mounts).expect("located");
+        let Cgroup::Split { account, quota, .. } = found else { panic!("{found:?}") };
+        assert_eq!(account, Some("/c/cpuacct/docker/abc".into()));
+        assert_eq!(quota, Some("/c/cpu/docker/abc".into()));
+    }
+
+    /// A folder with files, as the kernel would show them.
+    fn tree(files: &[(&str, &str)]) -> tempfile::TempDir {
+        let folder = tempfile::tempdir().expect("folder");
+        for (name, text) in files {
+            let path = folder.path().join(name);
+            fs::create_dir_all(path.parent().expect("a folder")).expect("folder");
+            fs::write(path, text).expect("file");
+        }
+        folder
+    }
+
+    #[test]
+    fn a_quota_above_holds_back_what_is_below() {
+        let stat = "nr_periods 9\nnr_throttled 2\n";
+        let files = [
+            ("cpu.stat", "usage_usec 1\n"),
+            ("pod/cpu.stat", stat),
+            ("pod/own/cpu.stat", "nr_throttled 5\n"),
+            ("pod/memory.events.local", "oom_kill 7\n"),
+            ("pod/own/memory.events", "oom_kill 9\n"),
+            ("pod/own/memory.events.local", "oom 4\noom_kill 3\n"),
+            ("pod/sibling/cpu.stat", "nr_throttled 100\n"),
+        ];
+        let folder = tree(&files);
+        let mounts = format!("cgroup2 {} cgroup2 rw 0 0\n", folder.path().display());
+        let found = OwnFiles::find("0::/pod/own\n", &mounts).read();
+        assert_eq!(found, OwnCgroup { throttled_periods: Some(7), memory_kills: Some(3) });
+    }
+
+    #[test]
+    fn version_one_in_a_container_shows_its_own_level_as_the_root() {
+        let folder =
+            tree(&[("cpu/cpu.stat", "nr_throttled 4\n"), ("memory/memory.oom_control", "oom_kill 1\n")]);
+        let root = folder.path().display();
+        let mounts =
+            format!("c {root}/cpu cgroup rw,cpu,cpuacct 0 0\nc {root}/memory cgroup rw,memory 0 0\n");
+        let membership = "2:memory:/docker/x\n1:cpu,cpuacct:/docker/x\n0::/\n";
+        let found = OwnFiles::find(membership, &mounts).read();
+        assert_eq!(found, OwnCgroup { throttled_periods: Some(4), memory_kills: Some(1) });
+    }
+
+    #[test]
+    fn without_cgroups_nothing_is_known() {
+        assert_eq!(OwnFiles::find("", "").read(), OwnCgroup::default());
     }
 
     #[test]
