@@ -113,6 +113,7 @@ mod tests {
                 position: 0,
                 treatment_index: 0,
                 treatment: Treatment { levels: Vec::new() },
+                control: false,
             },
             attempt: 0,
             treatment: String::new(),
