@@ -1,6 +1,7 @@
 //! The results folder, summaries and reports, on made-up records.
 
 mod claims;
+mod controls;
 pub(crate) mod fixture;
 mod journal;
 mod kept;
