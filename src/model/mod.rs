@@ -13,6 +13,7 @@ mod environment;
 mod measurement;
 mod metric;
 mod needs;
+mod pressure;
 mod read_state;
 mod sample;
 mod scalar;
@@ -29,11 +30,12 @@ pub use environment::{
     InitOptions, Limits, LocaleProvider, Storage, VersionRange, block_size_words,
 };
 pub use measurement::{
-    Captured, ClusterFacts, EffectiveSetting, Guard, Latency, Measurement, Outcome, Pressure, ServerCounters,
+    Captured, ClusterFacts, EffectiveSetting, Guard, Latency, Measurement, Outcome, ServerCounters,
     ServerFacts, Spans, TrialRecord,
 };
 pub use metric::{METRICS, MetricKind, Nature, metric_kind};
 pub use needs::{Bound, Needs, Relation};
+pub use pressure::Pressure;
 pub use read_state::{ReadState, Scanned};
 pub use sample::{Outside, Phase, Sample};
 pub use scalar::Scalar;

@@ -50,7 +50,7 @@ fn noise_floor(controls: &ControlSummary) -> Section {
             if floor.found_one() { "DIFFERS FROM ITSELF" } else { reading(floor.reading) }.to_owned(),
         ]
     };
-    let header = ["step", "second trial faster by", "95 % interval", "blocks", "reading"];
+    let header = ["step", "control faster by", "95 % interval", "blocks", "reading"];
     let treatment = controls.treatment.as_deref().unwrap_or_default();
     Section {
         title: format!("Control: the same treatment against itself ({treatment})"),
@@ -147,7 +147,7 @@ fn floor_words(controls: &ControlSummary) -> Option<String> {
         worst.interval.map_or_else(String::new, |bounds| format!(" (interval {})", interval(bounds)));
     Some(format!(
         "The machine's noise floor: the same treatment against itself differs by {most}{} in {}{interval}. Differences \
-         between treatments that lie in there are noise.",
+         between treatments that lie in there cannot be told from noise.",
         percent(worst.differs_by()),
         worst.step
     ))

@@ -1,6 +1,7 @@
 //! Runs planned trials: bind, launch, steps, verification, guards, removal. Emits [`Event`]s to a closure
 //! and knows neither Parquet nor terminals.
 
+mod busy;
 mod ceiling;
 mod client;
 mod command;

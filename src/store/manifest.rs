@@ -73,12 +73,12 @@ pub struct OptionsUsed {
     pub set: Vec<String>,
     /// `--only`, in order.
     pub only: Vec<String>,
-    /// `--controls` or `--no-controls`; `None` where the experiment decided.
-    #[serde(default)]
-    pub controls: Option<bool>,
     /// `--beside-others`: other runs on the machine were allowed.
     #[serde(default)]
     pub beside_others: bool,
+    /// `--controls` or `--no-controls`; `None` where the experiment decided.
+    #[serde(default)]
+    pub controls: Option<bool>,
 }
 
 /// Version and commit of loadlab.

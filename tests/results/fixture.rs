@@ -157,6 +157,10 @@ pub(crate) fn complete() -> Example {
             memory_kills: Some(1),
             clock_disagreement_seconds: seconds,
             other_runs: Some(1),
+            other_cpus: seconds,
+            cpu_pressure_share: seconds,
+            io_pressure_share: seconds,
+            memory_pressure_share: seconds,
         },
         ..load(0, "copy", 1.0)
     }];
