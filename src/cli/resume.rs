@@ -32,10 +32,7 @@ pub(super) fn resumed(arguments: &mut RunArguments, run: &str) -> Result<PathBuf
         arguments.spec.only = options.only;
     }
     arguments.spec.smoke |= stored.smoke;
-<<<<<<< HEAD
-=======
     arguments.beside_others |= options.beside_others;
->>>>>>> main
     let controls = stored.controls.is_some();
     if arguments.controls.asked().is_some_and(|asked| asked != controls) {
         return Err(Failure::wrong(format!(
@@ -46,10 +43,6 @@ pub(super) fn resumed(arguments: &mut RunArguments, run: &str) -> Result<PathBuf
         )));
     }
     arguments.controls = ControlOptions::of(Some(controls));
-<<<<<<< HEAD
-    arguments.beside_others |= options.beside_others;
-=======
->>>>>>> main
     for choice in &stored.environments {
         // The rest of a run must not land on another backend than its first half.
         let on = on(choice.backend);

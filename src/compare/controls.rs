@@ -10,11 +10,7 @@ use serde::{Deserialize, Serialize};
 
 use super::claims::{Judgement, Verdict};
 use super::contrast::{Reading, reading, speed_ratio};
-<<<<<<< HEAD
-use super::observations::{find, fits, metric_of, reasons, value};
-=======
 use super::observations::{find, fits, metric_of, reasons, value as one_of_trial};
->>>>>>> main
 use super::summary::{Metric, answers, step_names};
 use crate::model::{Ceiling, Claim, Controls, Design, TrialRecord};
 use crate::stats::geometric_mean_ratio;
@@ -152,7 +148,7 @@ fn noise_floor(controls: &[&TrialRecord], records: &[TrialRecord], step: &str) -
     let metric = metric_of(records, step);
     let logs = controls.iter().filter_map(|control| {
         let twin = records.iter().find(|record| is_twin(record, control))?;
-        speed_ratio(metric, valid(control, step, metric)?, valid(twin, step, metric)?)
+        speed_ratio(metric, value(control, step, metric)?, value(twin, step, metric)?)
     });
     let found = geometric_mean_ratio(&logs.collect::<Vec<_>>(), LEVEL).filter(|found| found.n > 1)?;
     Some(NoiseFloor {
@@ -172,14 +168,8 @@ fn is_twin(record: &TrialRecord, control: &TrialRecord) -> bool {
 }
 
 /// The valid value of a trial's step.
-<<<<<<< HEAD
-fn valid(record: &TrialRecord, step: &str, metric: Metric) -> Option<f64> {
-    let usable = reasons(record, step).is_empty();
-    value(record, step, |measurement| metric.value(measurement)).filter(|_| usable)
-=======
 fn value(record: &TrialRecord, step: &str, metric: Metric) -> Option<f64> {
     reasons(record, step).is_empty().then(|| one_of_trial(record, step, |found| metric.value(found)))?
->>>>>>> main
 }
 
 fn uses(ceiling: &Ceiling, records: &[TrialRecord], cores: Option<u64>) -> Vec<CeilingUse> {
@@ -208,14 +198,9 @@ fn nearest(
     let trials = records
         .iter()
         .filter(|record| !record.trial.control && ceiling.is_of(record.trial.treatment_index, step));
-<<<<<<< HEAD
-    let shares = trials.filter_map(|record| {
-        let found = find(record, step).next().filter(|found| record.reasons_against(found).is_empty())?;
-=======
     let steps = trials.flat_map(|record| find(record, step).map(move |found| (record, found)));
     let shares = steps.filter(|(record, found)| record.reasons_against(found).is_empty());
     let shares = shares.filter_map(|(record, found)| {
->>>>>>> main
         let reached = found.rows_per_second()?;
         // A client is one thread; more of them than CPUs cannot work at the same time.
         let cpus = cores.and_then(|cores| u32::try_from(cores).ok()).unwrap_or(u32::MAX);

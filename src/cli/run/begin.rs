@@ -78,13 +78,8 @@ pub(super) fn manifest(
             resolved: spec.resolved.clone(),
             hash: spec.hash.clone(),
             options: OptionsUsed {
-<<<<<<< HEAD
-                controls: arguments.controls.asked(),
-                beside_others: arguments.beside_others,
-=======
                 beside_others: arguments.beside_others,
                 controls: arguments.controls.asked(),
->>>>>>> main
                 ..arguments.spec.used()
             },
         },
