@@ -12,6 +12,7 @@ mod server_build;
 mod server_clean;
 mod server_command;
 mod server_container;
+mod server_controls;
 mod server_duration;
 mod server_encode;
 mod server_experiments;

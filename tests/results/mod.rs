@@ -3,6 +3,7 @@
 mod claims;
 mod client_bound;
 mod claims_document;
+mod controls;
 pub(crate) mod fixture;
 mod journal;
 mod kept;
