@@ -83,7 +83,8 @@ fn options(used: &OptionsUsed) -> String {
     let profile = used.profile.iter().map(|name| format!("--profile {name}"));
     let set = used.set.iter().map(|set| format!("--set {set}"));
     let only = used.only.iter().map(|only| format!("--only {only}"));
-    let all: Vec<String> = profile.chain(set).chain(only).collect();
+    let controls = used.controls.map(|on| if on { "--controls" } else { "--no-controls" }.to_owned());
+    let all: Vec<String> = profile.chain(set).chain(only).chain(controls).collect();
     if all.is_empty() { "none".to_owned() } else { all.join(" ") }
 }
 

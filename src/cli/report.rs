@@ -7,7 +7,7 @@ use clap::Args;
 use super::claims::judged;
 use super::failure::{Exit, Failure};
 use super::{options, print};
-use crate::compare::{Judgement, Summary, summarise};
+use crate::compare::{ControlSummary, Judgement, Summary, controls, summarise};
 use crate::model::TrialRecord;
 use crate::report;
 use crate::store::{RunManifest, newest_run, read_run, rewrite};
@@ -40,28 +40,46 @@ pub(super) fn report(arguments: &ReportArguments) -> Result<Exit, Failure> {
     let records = run.journal.records();
     let summary = summary(&run.manifest, &records);
     let heading = report::heading(&run.manifest, &records);
-    let judgements = judged(&run.manifest, &records);
+    let controls = controlled(&run.manifest, &records);
+    let judgements = judged(&run.manifest, &records, controls.as_ref());
     print(&match arguments.format.as_str() {
-        "markdown" => report::markdown(&summary, &run.manifest) + &report::claims_markdown(&judgements),
+        "markdown" => {
+            report::markdown(&summary, &run.manifest)
+                + &report::controls_markdown(controls.as_ref())
+                + &report::claims_markdown(&judgements)
+        }
         "json" => {
             let smoke = run.manifest.smoke;
             let summary = report::json(&summary);
             let json = serde_json::json!({
-                "smoke": smoke, "heading": heading, "summary": summary, "claims": judgements,
+                "smoke": smoke, "heading": heading, "summary": summary, "controls": controls, "claims": judgements,
             });
             format!("{json:#}\n")
         }
-        _ => format!("{}\n\n{}", heading.join("\n"), tables(&summary, &judgements)),
+        _ => format!("{}\n\n{}", heading.join("\n"), tables(&summary, controls.as_ref(), &judgements)),
     });
     Ok(Exit::Done)
 }
 
-/// The tables of a run: treatments, effects, claims.
-pub(super) fn tables(summary: &Summary, judgements: &[Judgement]) -> String {
+/// The tables of a run: treatments, effects, controls, claims.
+pub(super) fn tables(
+    summary: &Summary,
+    controls: Option<&ControlSummary>,
+    judgements: &[Judgement],
+) -> String {
     let width = options::width();
-    let claims = report::claims_table(judgements, width);
-    let between = if claims.is_empty() { "" } else { "\n" };
-    format!("{}{between}{claims}", report::table(summary, width))
+    let tables = [
+        report::table(summary, width),
+        report::controls_table(controls, width),
+        report::claims_table(judgements, width),
+    ];
+    tables.into_iter().filter(|table| !table.is_empty()).collect::<Vec<_>>().join("\n")
+}
+
+/// What the controls of a run say; `None` for a run without.
+pub(super) fn controlled(manifest: &RunManifest, records: &[TrialRecord]) -> Option<ControlSummary> {
+    let of_run = manifest.controls.as_ref()?;
+    Some(controls(of_run, records, &manifest.design, manifest.host.cores))
 }
 
 /// The summary of a run; of a smoke run without any comparison.

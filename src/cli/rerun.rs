@@ -8,7 +8,7 @@ use super::claims::judged;
 use super::compare::{CompareArguments, Slower, compare, compared};
 use super::failure::{Exit, Failure};
 use super::options::ServerOptions;
-use super::report::find;
+use super::report::{controlled, find};
 use super::run::{Repeat, RunArguments, execute};
 use super::{options, print, say};
 use crate::compare::Judgement;
@@ -108,6 +108,8 @@ fn run_arguments(
         (arguments.locked, "--locked"),
         (arguments.allow_commands, "--allow-commands"),
         (arguments.beside_others, "--beside-others"),
+        (first.controls.is_none(), "--no-controls"),
+        (used.controls == Some(true), "--controls"),
     ];
     words.extend(flags.into_iter().filter(|(on, _)| *on).map(|(_, flag)| flag.into()));
     let parsed = RunArguments::augment_args(clap::Command::new("run")).try_get_matches_from(words);
@@ -165,7 +167,10 @@ fn without_inputs(first: &StoredRun) -> String {
 }
 
 fn show(arguments: &RerunArguments, first: &StoredRun, second: &StoredRun) -> Result<Exit, Failure> {
-    let both = |run: &StoredRun| judged(&run.manifest, &run.journal.records());
+    let both = |run: &StoredRun| {
+        let records = run.journal.records();
+        judged(&run.manifest, &records, controlled(&run.manifest, &records).as_ref())
+    };
     let claims = (both(first), both(second));
     if first.manifest.smoke {
         say("the run was a smoke run, whose numbers say nothing: they are not compared");

@@ -6,7 +6,7 @@
 use jiff::Timestamp;
 use serde::{Deserialize, Serialize};
 
-use super::{Backend, Outside, PlannedTrial, ReadState, Sample, Scalar, Scanned, Unit};
+use super::{Backend, Outside, PlannedTrial, Pressure, ReadState, Sample, Scalar, Scanned, Unit};
 
 /// Everything one trial left behind, failed or not.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
@@ -295,31 +295,6 @@ pub struct Captured {
     pub unit: Unit,
     /// As printed; finite.
     pub value: f64,
-}
-
-/// What else happened on the machine during a step's window.
-#[derive(Debug, Clone, Copy, PartialEq, Default, Serialize, Deserialize)]
-pub struct Pressure {
-    /// Share of the time that the client's busiest thread was on a CPU, 0 to 1.
-    pub busiest_client_thread_share: Option<f64>,
-    /// Share of looks at the server's working sessions that found one waiting for its client, 0 to 1.
-    pub client_wait_share: Option<f64>,
-    /// Share of the machine's CPU time that a hypervisor gave to others, 0 to 1.
-    pub stolen_share: Option<f64>,
-    /// Bytes swapped in and out by the whole machine.
-    pub swapped_bytes: Option<u64>,
-    /// Times the server's cgroup was held back by its CPU quota.
-    pub throttled_periods: Option<u64>,
-    /// Times the cgroup of loadlab itself was held back by a CPU quota; local servers live in it as well.
-    #[serde(default)]
-    pub client_throttled_periods: Option<u64>,
-    /// Processes of the server's cgroup that the kernel killed for want of memory.
-    pub memory_kills: Option<u64>,
-    /// How far wall clock and monotonic clock moved apart, seconds.
-    pub clock_disagreement_seconds: Option<f64>,
-    /// Other runs of loadlab that were at work when the step began or ended.
-    #[serde(default)]
-    pub other_runs: Option<u64>,
 }
 
 /// Spans on the monotonic clock, in seconds. Set-up (connect, prepare) lies outside `seconds`.

@@ -7,12 +7,14 @@
 
 mod claim;
 mod computable;
+mod control;
 mod design;
 mod environment;
 mod measurement;
 mod metric;
 mod needs;
 mod pin;
+mod pressure;
 mod read_state;
 mod sample;
 mod scalar;
@@ -22,18 +24,20 @@ mod trial;
 mod validity;
 
 pub use claim::{Claim, ClaimSource, Contrast, Group, Metric, RawUnit, RawValues, Reading, Statement};
+pub use control::{Ceiling, Controls};
 pub use design::{Blocks, Design, Factor, Level, Treatment};
 pub use environment::{
     Backend, Builder, Checksums, ConnectionPath, DEFAULT_BLOCK_SIZE, EnvironmentSpec, FreshMethod,
     InitOptions, Limits, LocaleProvider, Storage, VersionRange, block_size_words,
 };
 pub use measurement::{
-    Captured, ClusterFacts, EffectiveSetting, Guard, Latency, Measurement, Outcome, Pressure, ServerCounters,
+    Captured, ClusterFacts, EffectiveSetting, Guard, Latency, Measurement, Outcome, ServerCounters,
     ServerFacts, Spans, TrialRecord,
 };
 pub use metric::{METRICS, MetricKind, Nature, metric_kind};
 pub use needs::{Bound, Needs, Relation};
 pub use pin::{Input, PinnedServer, ServerPin, UNKNOWN};
+pub use pressure::Pressure;
 pub use read_state::{ReadState, Scanned};
 pub use sample::{Outside, Phase, Sample};
 pub use scalar::Scalar;

@@ -8,6 +8,11 @@ use crate::store::RunManifest;
 /// Stands first above whatever a smoke run gave.
 pub(super) const SMOKE: &str = "SMOKE RUN: few rows, short durations, one block. It shows that everything works and proves nothing about speed.";
 
+/// Steps that are shorter are not asked how busy the machine was: clock ticks are too coarse.
+const SHORTEST_SECONDS: f64 = 0.1;
+/// The kernel's own work for the server is about this much.
+const WORTH_A_WORD: f64 = 0.15;
+
 /// Experiment and question, run, trials done of those planned, and the servers that were really used.
 #[must_use]
 pub fn heading(run: &RunManifest, records: &[TrialRecord]) -> Vec<String> {
@@ -15,17 +20,24 @@ pub fn heading(run: &RunManifest, records: &[TrialRecord]) -> Vec<String> {
     lines.push(format!("{}: {}", run.experiment, run.question.trim()));
     lines.push(format!("run {}: {}", run.run, progress(run, records)));
     lines.extend(servers(records));
+    lines.extend(others(records));
     lines
 }
 
 fn progress(run: &RunManifest, records: &[TrialRecord]) -> String {
-    let (done, planned) = (records.len() as u64, run.trials_planned);
+    let controls = if run.controls.as_ref().is_some_and(|controls| controls.treatment.is_some()) {
+        u64::from(run.design.blocks.max)
+    } else {
+        0
+    };
+    let (done, all) = (records.len() as u64, run.trials_planned);
     let stopped_by_rule = run.design.blocks.max > run.design.blocks.min
-        && done
-            >= run.trials_planned / u64::from(run.design.blocks.max.max(1))
-                * u64::from(run.design.blocks.min);
-    if done >= planned {
-        format!("all {planned} trials")
+        && done >= all / u64::from(run.design.blocks.max.max(1)) * u64::from(run.design.blocks.min);
+    let control = records.iter().filter(|record| record.trial.control).count() as u64;
+    let (done, planned) = (done - control, all.saturating_sub(controls));
+    if done >= planned && control >= controls {
+        let controls = if controls > 0 { format!(" and {controls} control trials") } else { String::new() };
+        format!("all {planned} trials{controls}")
     } else if stopped_by_rule && run.ended_at.is_some() {
         format!("{done} of at most {planned} trials, ended by the rule of its blocks")
     } else {
@@ -47,6 +59,15 @@ fn servers(records: &[TrialRecord]) -> Vec<String> {
         None => server,
     });
     lines.collect()
+}
+
+/// What other programs kept busy while steps ran, where it is worth a word.
+fn others(records: &[TrialRecord]) -> Option<String> {
+    let steps = records.iter().flat_map(|record| &record.measurements);
+    let judged = steps.filter(|step| step.spans.seconds >= SHORTEST_SECONDS);
+    let cpus = middle(judged.filter_map(|step| step.pressure.other_cpus).collect())?;
+    (cpus >= WORTH_A_WORD)
+        .then(|| format!("other programs kept {cpus:.1} CPUs busy meanwhile (median of steps)"))
 }
 
 fn words(server: &ServerFacts) -> String {

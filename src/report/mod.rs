@@ -3,6 +3,7 @@
 //! `layout` decides what is said, once; `terminal` and `markdown` only draw it.
 
 mod claims;
+mod controls;
 mod heading;
 mod layout;
 mod markdown;
@@ -14,6 +15,7 @@ mod verdicts;
 mod versus;
 
 pub use claims::{claims_markdown, claims_table, verdict_counts};
+pub use controls::{controls_markdown, controls_table};
 pub use heading::heading;
 pub use markdown::markdown;
 pub use progress::{FinishedTrial, PlanSize, Progress, WorkingStep};

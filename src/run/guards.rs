@@ -16,7 +16,7 @@ const SWAPPED_BYTES: u64 = 4 * 1024 * 1024;
 /// Clocks that moved apart by more than this: suspended, or set by hand.
 const CLOCK_SECONDS: f64 = 0.1;
 
-/// A synchronous commit that costs less than this did not wait for any device: an NVMe disk that keeps its promise takes
+/// A synchronous commit that costs less than this did not wait for any device: an `NVMe` disk that keeps its promise takes
 /// some tens of microseconds, one with a capacitor about twenty.
 const SYNC_SECONDS: f64 = 20e-6;
 
@@ -96,6 +96,7 @@ mod tests {
             memory_kills: Some(0),
             clock_disagreement_seconds: Some(0.001),
             other_runs: Some(0),
+            ..Pressure::default()
         };
         assert_eq!(of_machine(&quiet, terms(10.0, false)), []);
         assert_eq!(of_machine(&Pressure::default(), terms(10.0, true)), []);
@@ -121,6 +122,7 @@ mod tests {
             memory_kills: Some(1),
             clock_disagreement_seconds: Some(3.0),
             other_runs: Some(2),
+            ..Pressure::default()
         };
         let expected = [
             Guard::ClientBound,

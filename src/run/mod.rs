@@ -1,6 +1,8 @@
 //! Runs planned trials: bind, launch, steps, verification, guards, removal. Emits [`Event`]s to a closure
 //! and knows neither Parquet nor terminals.
 
+mod busy;
+mod ceiling;
 mod client;
 mod command;
 mod expectations;
@@ -19,6 +21,7 @@ use std::sync::Arc;
 
 use tokio::sync::watch;
 
+pub use ceiling::LoadSteps;
 use expectations::Expectations;
 pub use pulse::Pulse;
 

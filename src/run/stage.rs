@@ -3,6 +3,7 @@
 use std::collections::HashMap;
 use std::sync::{Arc, Mutex, PoisonError};
 
+use super::busy::Busy;
 use super::guards;
 use super::machine::{self, Machine};
 use super::step::Dumped;
@@ -44,6 +45,7 @@ pub(super) struct Before {
     cpu: Option<f64>,
     peak_is_reset: bool,
     machine: Machine,
+    busy: Busy,
     other_runs: Option<u64>,
 }
 
@@ -54,6 +56,7 @@ pub(super) struct AtEnd {
     peak: Option<u64>,
     usage: Usage,
     machine: Machine,
+    busy: Busy,
 }
 
 impl Before {
@@ -64,6 +67,7 @@ impl Before {
         self.cpu = edge.cpu;
         self.usage = edge.usage;
         self.machine = edge.machine;
+        self.busy = edge.busy;
     }
 }
 
@@ -184,6 +188,7 @@ impl<'a> Stage<'a> {
             usage: self.instance.running.usage().await,
             peak_is_reset: super::client::reset_peak_memory(),
             machine: Machine::now(),
+            busy: Busy::now(),
             cpu: super::client::cpu_seconds(),
         })
     }
@@ -192,8 +197,10 @@ impl<'a> Stage<'a> {
         let cpu = super::client::cpu_seconds();
         let peak = super::client::peak_memory();
         let machine = Machine::now();
+        let busy = Busy::now();
         Ok(AtEnd {
             machine,
+            busy,
             lsn: counters::lsn(&self.admin.client).await?,
             cpu,
             peak,
@@ -252,6 +259,9 @@ impl<'a> Stage<'a> {
             memory_kills: grown(before.usage.memory_kills, end.usage.memory_kills),
             ..end.machine.since(&before.machine)
         };
+        measurement.client_cpu_seconds = before.cpu.zip(end.cpu).map(|(from, to)| (to - from).max(0.0));
+        let known = changed.server_cpu_seconds.zip(measurement.client_cpu_seconds).map(|(a, b)| a + b);
+        end.busy.add_since(&before.busy, known, &mut measurement.pressure);
         let terms = guards::Terms {
             seconds: measurement.spans.seconds,
             streams: streams(measurement),
@@ -264,7 +274,6 @@ impl<'a> Stage<'a> {
             .filter(|guard| !self.is_asked_for(*guard));
         measurement.guards.extend(tripped);
         measurement.counters = changed;
-        measurement.client_cpu_seconds = before.cpu.zip(end.cpu).map(|(from, to)| (to - from).max(0.0));
         measurement.client_peak_memory_bytes = end.peak.filter(|_| before.peak_is_reset);
         Ok(())
     }

@@ -157,6 +157,10 @@ pub(crate) fn complete() -> Example {
             memory_kills: Some(1),
             clock_disagreement_seconds: seconds,
             other_runs: Some(1),
+            other_cpus: seconds,
+            cpu_pressure_share: seconds,
+            io_pressure_share: seconds,
+            memory_pressure_share: seconds,
         },
         ..load(0, "copy", 1.0)
     }];
@@ -208,6 +212,7 @@ fn example(name: &str, run: &str, design: Design) -> Example {
                 position: u32::try_from(position).unwrap(),
                 treatment_index: position as u64,
                 treatment: Treatment { levels: levels.clone() },
+                control: false,
             };
             records.push(record(&design, trial));
         }
@@ -330,6 +335,7 @@ fn manifest(experiment: &str, run: &str, design: Design, trials: u64) -> RunMani
         seed: design.seed,
         order_digest: "fedcba".to_owned(),
         trials_planned: trials,
+        controls: None,
         design,
         claims: Vec::new(),
         environments: vec![EnvironmentChoice {

@@ -15,7 +15,7 @@ use super::failure::{Exit, Failure};
 use super::inputs::Inputs;
 use super::interrupt;
 use super::locking::Locking;
-use super::options::{self, LockOptions, ServerOptions, SpecOptions};
+use super::options::{self, ControlOptions, LockOptions, ServerOptions, SpecOptions};
 use super::resume::{reopen, resumed};
 use super::say;
 use super::space::writable;
@@ -37,6 +37,8 @@ pub(super) struct RunArguments {
     pub(super) spec: SpecOptions,
     #[command(flatten)]
     pub(super) server: ServerOptions,
+    #[command(flatten)]
+    pub(super) controls: ControlOptions,
     /// Folder of results
     #[arg(long, value_name = "FOLDER", default_value = "results")]
     pub(super) results: PathBuf,
@@ -108,14 +110,17 @@ pub(super) async fn execute(mut arguments: RunArguments) -> Result<Ended, Failur
     let inputs = Inputs::of(&spec)?;
     let locking = Locking::of_run(&arguments, resumed.as_deref(), &spec)?;
     locking.inputs(&inputs.records())?;
-    let folder = match resumed {
-        Some(path) => Some(reopen(&path, &spec, &plan)?),
-        None => None,
+    let (folder, plan) = match resumed {
+        Some(path) => {
+            let (folder, plan) = reopen(&path, &spec, plan)?;
+            (Some(folder), plan)
+        }
+        None => (None, plan),
     };
     writable(&arguments.results)?;
     let mut cancel = interrupt::watch()?;
     let session = tokio::select! {
-        session = Session::open(arguments, &spec, &plan, folder, (&inputs, &locking)) => session?,
+        session = Session::open(arguments, &spec, plan, folder, (&inputs, &locking)) => session?,
         Ok(_) = cancel.wait_for(|asked| *asked) => {
             say("ended before the first trial");
             return Ok(Ended { exit: Exit::Interrupted, path: None });

@@ -8,7 +8,7 @@ use jiff::Timestamp;
 use tokio::sync::watch;
 
 use super::RunArguments;
-use super::begin::{manifest, todo};
+use super::begin::{controls, manifest, todo};
 use super::events::store;
 use crate::cli::claims::{facts, judged};
 use crate::cli::failure::{Exit, Failure};
@@ -16,6 +16,7 @@ use crate::cli::hopeless::Hopeless;
 use crate::cli::inputs::Inputs;
 use crate::cli::locking::Locking;
 use crate::cli::ready::prepare_all;
+use crate::cli::report::controlled;
 use crate::cli::servers::Servers;
 use crate::cli::stopping::Stopping;
 use crate::cli::{commands, print, say};
@@ -45,7 +46,7 @@ enum Shows {
 /// A run with its folder, ledger, reaper and servers.
 pub(super) struct Session<'a> {
     spec: &'a Spec,
-    plan: &'a Plan,
+    plan: Plan,
     folder: RunFolder,
     servers: Servers,
     ledger: Arc<Ledger>,
@@ -62,7 +63,7 @@ impl<'a> Session<'a> {
     pub(super) async fn open(
         arguments: RunArguments,
         spec: &'a Spec,
-        plan: &'a Plan,
+        mut plan: Plan,
         folder: Option<RunFolder>,
         (inputs, locking): (&Inputs, &Locking),
     ) -> Result<Self, Failure> {
@@ -87,9 +88,9 @@ impl<'a> Session<'a> {
         let choice = Choice { on, offline, cache, earlier: None };
         let mut servers = Servers::new(choice, arguments.settled.clone(), Arc::clone(&ledger));
         servers.earlier = locking.earlier();
-        let ready = prepare_all(spec, plan, &mut servers).await;
-        let totals = match ready.and_then(|totals| locking.servers(&servers.pinned).map(|()| totals)) {
-            Ok(totals) => totals,
+        let ready = prepare_all(spec, &plan, &mut servers).await;
+        let mut ready = match ready.and_then(|ready| locking.servers(&servers.pinned).map(|()| ready)) {
+            Ok(ready) => ready,
             Err(failure) => {
                 reaper.finish(&ledger);
                 return Err(failure);
@@ -102,19 +103,25 @@ impl<'a> Session<'a> {
                 let results = arguments.results.display();
                 Failure::environment(format!("error: cannot create {results}: {error}"))
             })?;
-            let manifest = manifest(&arguments, spec, plan, &servers, inputs, run);
+            let mut of_run = None;
+            if arguments.controls.wanted(spec) {
+                let (with_control, controls) = controls(plan, &mut ready).await?;
+                (plan, of_run) = (with_control, Some(controls));
+                ready.totals.add_control(spec, &plan)?;
+            }
+            let manifest = manifest(&arguments, spec, &plan, &servers, inputs, run, of_run);
             let folder = RunFolder::create(&arguments.results, &manifest)?;
             inputs.keep(&folder)?;
             folder.write_lock(ExperimentLock::new(&manifest.inputs, &servers.pinned))?;
             folder
         };
-        let todo = todo(plan, &mut folder)?;
+        let todo = todo(&plan, &mut folder)?;
         let shows = match (arguments.repeat.quiet, arguments.format.as_str()) {
             (true, _) => Shows::Nothing,
             (_, "json") => Shows::Json,
             _ => Shows::Table,
         };
-        let estimated_seconds = totals.seconds;
+        let estimated_seconds = ready.totals.seconds;
         let allow_commands = arguments.allow_commands;
         let beside_others = arguments.beside_others;
         Ok(Self {
@@ -159,15 +166,16 @@ impl<'a> Session<'a> {
         }
         let records = self.folder.records()?;
         let summary = crate::cli::report::summary(self.folder.manifest(), &records);
-        let claims = judged(self.folder.manifest(), &records);
+        let controls = controlled(self.folder.manifest(), &records);
+        let claims = judged(self.folder.manifest(), &records, controls.as_ref());
         let heading = report::heading(self.folder.manifest(), &records);
         if self.shows == Shows::Json {
             let summary = report::json(&summary);
             let smoke = self.spec.smoke;
-            let json = serde_json::json!({"results": path, "smoke": smoke, "heading": heading, "summary": summary, "claims": claims});
+            let json = serde_json::json!({"results": path, "smoke": smoke, "heading": heading, "summary": summary, "controls": controls, "claims": claims});
             print(&format!("{json:#}\n"));
         } else {
-            let table = crate::cli::report::tables(&summary, &claims);
+            let table = crate::cli::report::tables(&summary, controls.as_ref(), &claims);
             print(&format!("\n{}\n\n{table}\nresults: {path}\n", heading.join("\n")));
         }
         Ok(exit(tally, &path))
@@ -202,7 +210,7 @@ impl<'a> Session<'a> {
         let mut progress = Progress::new(size);
         let run_id = self.folder.manifest().run.clone();
         let facts = facts(self.folder.manifest());
-        let mut stopping = Stopping::new(self.spec, facts, self.plan.treatments(), self.folder.records()?);
+        let mut stopping = Stopping::new(self.spec, facts, self.plan.block_size(), self.folder.records()?);
         let mut hopeless = Hopeless::new(self.plan.treatments(), &self.folder.records()?);
         let stop = Cell::new(stopping.enough().is_some());
         let (spec, servers, folder) = (self.spec, &mut self.servers, &mut self.folder);

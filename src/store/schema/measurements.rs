@@ -127,6 +127,10 @@ const COLUMNS: &[Column] = columns! {
     client_throttled_periods Int "" "Times the cgroup of loadlab itself, in which local servers live as well, was held back by a CPU quota" = |r| pressure(r, |p| p.client_throttled_periods.into());
     memory_kills Int "" "Processes of the server's cgroup that the kernel killed for want of memory" = |r| pressure(r, |p| p.memory_kills.into());
     clock_disagreement_seconds Float "seconds" "How far wall clock and monotonic clock moved apart" = |r| pressure(r, |p| p.clock_disagreement_seconds.into());
+    other_cpus Float "CPUs" "CPUs that neither the server nor loadlab kept busy, on average over the window; null where the server's use is not known" = |r| pressure(r, |p| p.other_cpus.into());
+    cpu_pressure_share Float "" "Share of the window in which some task of the machine waited for a CPU, 0 to 1 (pressure stall information)" = |r| pressure(r, |p| p.cpu_pressure_share.into());
+    io_pressure_share Float "" "The same for a device" = |r| pressure(r, |p| p.io_pressure_share.into());
+    memory_pressure_share Float "" "The same for memory" = |r| pressure(r, |p| p.memory_pressure_share.into());
     other_runs Int "" "Other runs of loadlab on the machine when the step began or ended, the larger number; null where processes cannot be looked at" = |r| pressure(r, |p| p.other_runs.into());
 
     batch_count Int "" "Number of timed batches (insert), COPY statements (copy) or fetches (portal)" = |r| batch(r, |l| l.count.into());
