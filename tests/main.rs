@@ -3,6 +3,7 @@
 #![expect(clippy::unwrap_used, reason = "a test may end at the first surprise")]
 
 mod bad_input;
+mod determinism;
 mod invalid;
 mod lab;
 mod python_results;
@@ -13,6 +14,7 @@ mod server_clean;
 mod server_command;
 mod server_container;
 mod server_controls;
+mod server_determinism;
 mod server_duration;
 mod server_encode;
 mod server_experiments;

@@ -94,12 +94,18 @@ fn a_run_is_repeated_elsewhere_when_nothing_but_its_folder_is_left() {
     fs::rename(&first.path, &moved).unwrap();
     fs::remove_dir_all(lab.folder().join("project")).unwrap();
     fs::remove_dir_all(lab.folder().join("results")).unwrap();
+    // As if it came from another machine, which is said and stops nothing.
+    let manifest = fs::read_to_string(moved.join("run.json")).unwrap();
+    let mut manifest: serde_json::Value = serde_json::from_str(&manifest).unwrap();
+    manifest["host"]["cpu_model"] = "Another CPU".into();
+    fs::write(moved.join("run.json"), manifest.to_string()).unwrap();
     let said = loadlab(&lab, &["rerun", "moved", "--locked"], Server::Local).ended_with(0);
     for part in [
         &*format!("Against run {}", first.manifest.run),
         "The second against the first",
         "Claims, by the first run and by its repetition",
         "No verdict has changed",
+        "differs: CPU: Another CPU / ",
     ] {
         assert!(said.stdout.contains(part), "{part} is not in {}", said.stdout);
     }

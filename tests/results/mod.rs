@@ -1,8 +1,8 @@
 //! The results folder, summaries and reports, on made-up records.
 
 mod claims;
-mod client_bound;
 mod claims_document;
+mod client_bound;
 mod controls;
 pub(crate) mod fixture;
 mod journal;
