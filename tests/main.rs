@@ -29,6 +29,7 @@ mod server_paths;
 mod server_reads;
 mod server_restore;
 mod server_run;
+mod server_sabotage;
 mod server_smoke;
 mod server_sql;
 mod server_wide;

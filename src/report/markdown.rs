@@ -23,10 +23,7 @@ pub fn markdown(summary: &Summary, run: &RunManifest) -> String {
     }
     text.push_str("\n## Notes\n\n");
     let sync = summary.sync_seconds.map(|seconds| {
-        format!(
-            "A sync took {} (median over trials): a safe COMMIT takes no less.",
-            short_seconds(seconds)
-        )
+        format!("A sync took {} (median over trials): a safe COMMIT takes no less.", short_seconds(seconds))
     });
     for note in layout.notes.iter().chain(&sync) {
         let _ = writeln!(text, "- {}", escape(note));
