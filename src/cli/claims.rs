@@ -5,9 +5,9 @@ use std::path::PathBuf;
 use clap::Args;
 
 use super::failure::{Exit, Failure};
-use super::report::find;
+use super::report::{controlled, find};
 use super::{options, print, say};
-use crate::compare::{Facts, Judgement, Verdict, judge};
+use crate::compare::{ControlSummary, Facts, Judgement, Verdict, doubt, judge};
 use crate::model::TrialRecord;
 use crate::report;
 use crate::store::{RunManifest, read_run};
@@ -42,7 +42,8 @@ pub(super) fn claims(arguments: &ClaimsArguments) -> Result<Exit, Failure> {
         )));
     }
     let records = run.journal.records();
-    let judgements = judged(&run.manifest, &records);
+    let controls = controlled(&run.manifest, &records);
+    let judgements = judged(&run.manifest, &records, controls.as_ref());
     let heading = report::heading(&run.manifest, &records);
     print(&match arguments.format.as_str() {
         "markdown" => {
@@ -56,9 +57,17 @@ pub(super) fn claims(arguments: &ClaimsArguments) -> Result<Exit, Failure> {
     Ok(if contradicted && arguments.fail_if.is_some() { Exit::Found } else { Exit::Done })
 }
 
-/// The claims of a run, judged.
-pub(super) fn judged(manifest: &RunManifest, records: &[TrialRecord]) -> Vec<Judgement> {
-    judge(&manifest.claims, records, &manifest.design, &facts(manifest))
+/// The claims of a run, judged in the light of its controls.
+pub(super) fn judged(
+    manifest: &RunManifest,
+    records: &[TrialRecord],
+    controls: Option<&ControlSummary>,
+) -> Vec<Judgement> {
+    let mut judgements = judge(&manifest.claims, records, &manifest.design, &facts(manifest));
+    if let Some(controls) = controls {
+        doubt(&manifest.claims, &mut judgements, controls);
+    }
+    judgements
 }
 
 /// What judging needs to know about a run.

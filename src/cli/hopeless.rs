@@ -30,6 +30,9 @@ impl Hopeless {
 
     /// Adds a finished trial; why the run ends here, if it does.
     pub(super) fn add(&mut self, record: &TrialRecord) -> Option<String> {
+        if record.trial.control {
+            return None;
+        }
         self.ended += 1;
         let state = record.error_sqlstate.as_deref().unwrap_or_default();
         if !state.starts_with(SQL_IS_WRONG) {
@@ -60,6 +63,7 @@ mod tests {
                 position: 0,
                 treatment_index: 0,
                 treatment: Treatment { levels: Vec::new() },
+                control: false,
             },
             attempt: 0,
             treatment: String::new(),

@@ -7,7 +7,8 @@ use clap::Args;
 
 use crate::environment::choose::On;
 use crate::environment::doctor::cache_folder;
-use crate::spec::LoadOptions;
+use crate::model::Claim;
+use crate::spec::{LoadOptions, Spec};
 use crate::store::OptionsUsed;
 
 /// Options that shape an experiment.
@@ -52,6 +53,35 @@ impl SpecOptions {
     }
 }
 
+/// Options about what a run measures of itself.
+#[derive(Debug, Clone, Default, Args)]
+pub(super) struct ControlOptions {
+    /// Measure the run itself too: the first treatment twice in each block, the client without a server [default: where claims
+    /// can be judged]
+    #[arg(long, conflicts_with = "smoke")]
+    controls: bool,
+    /// Leave the controls out
+    #[arg(long, conflicts_with = "controls")]
+    no_controls: bool,
+}
+
+impl ControlOptions {
+    /// What was asked for; `None`: nothing.
+    pub(super) fn asked(&self) -> Option<bool> {
+        (self.controls || self.no_controls).then_some(self.controls)
+    }
+
+    /// The same as if it had been asked for so.
+    pub(super) fn of(asked: Option<bool>) -> Self {
+        Self { controls: asked == Some(true), no_controls: asked == Some(false) }
+    }
+
+    /// Whether the run has controls: as asked for, else where it can judge claims.
+    pub(super) fn wanted(&self, spec: &Spec) -> bool {
+        self.asked().unwrap_or_else(|| !spec.smoke && spec.claims.iter().any(Claim::can_be_judged))
+    }
+}
+
 /// Options about servers.
 #[derive(Debug, Clone, Args)]
 pub(super) struct ServerOptions {
@@ -61,6 +91,14 @@ pub(super) struct ServerOptions {
     /// Fetch nothing: no image, no binaries
     #[arg(long)]
     pub(super) offline: bool,
+}
+
+/// The option that holds a run to its lock.
+#[derive(Debug, Clone, Default, Args)]
+pub(super) struct LockOptions {
+    /// Refuse to run when a file or a server is not as `loadlab.lock` says
+    #[arg(long)]
+    pub(super) locked: bool,
 }
 
 /// Whether standard error takes colour.

@@ -8,7 +8,7 @@ use jiff::Timestamp;
 
 use super::commands;
 use super::failure::{Exit, Failure};
-use super::options::SpecOptions;
+use super::options::{ControlOptions, SpecOptions};
 use super::print;
 use super::servers::Servers;
 use crate::environment::EnvironmentError;
@@ -18,6 +18,7 @@ use crate::environment::ledger::Ledger;
 use crate::model::{BoundTrial, Needs, PlannedTrial};
 use crate::plan::{Estimate, Plan, estimate};
 use crate::report::{bytes, count, duration};
+use crate::run::LoadSteps;
 use crate::spec::{self, Spec};
 use crate::store::new_run_id;
 
@@ -33,6 +34,8 @@ pub(super) struct PlanArguments {
     file: PathBuf,
     #[command(flatten)]
     spec: SpecOptions,
+    #[command(flatten)]
+    controls: ControlOptions,
     /// Backend for which the experiment's needs are looked at: auto, container, local or external
     #[arg(long, value_name = "BACKEND", default_value = "auto")]
     on: On,
@@ -56,6 +59,8 @@ pub(super) struct Totals {
     pub(super) disk: u64,
     /// Rough time of all trials, seconds.
     pub(super) seconds: f64,
+    /// Of this, control trials.
+    control_seconds: f64,
     /// Environments by name.
     pub(super) environments: Vec<String>,
 }
@@ -63,18 +68,26 @@ pub(super) struct Totals {
 pub(super) async fn plan(arguments: &PlanArguments) -> Result<Exit, Failure> {
     let spec = spec::load(&arguments.file, &arguments.spec.load())?;
     let checked = spec.check_all()?;
-    let plan = Plan::new(&spec.design).map_err(|error| Failure::wrong(format!("error: {error}")))?;
+    let mut plan = Plan::new(&spec.design).map_err(|error| Failure::wrong(format!("error: {error}")))?;
+    let Preview { left_out, first, loads } = preview(&spec, &plan, arguments.on).await?;
+    let loads = Some(loads).filter(|_| arguments.controls.wanted(&spec));
+    if let Some(index) = first.filter(|_| loads.is_some()) {
+        plan = plan.with_control(index);
+    }
     let totals = totals(&spec, &plan, None).await?;
-    let left_out = left_out(&spec, &plan, arguments.on).await?;
     let commands = commands::of_plan(&spec, &plan)?;
     if arguments.format == "json" {
         let mut json = json(&spec, &plan, &totals, arguments.all);
         json["commands"] = commands.into();
         json["not_run"] = left_out.json();
+        json["controls"] = loads.as_ref().map(|loads| controls_json(&spec, &plan, &totals, loads)).into();
         print(&format!("{}\n", serde_json::to_string_pretty(&json).expect("values are plain data")));
         return Ok(Exit::Done);
     }
     print(&head(&spec, &plan, &totals, &checked.to_string(), &arguments.results));
+    for line in loads.iter().flat_map(|loads| controls(&spec, &plan, &totals, loads)) {
+        print(&format!("controls    {line}\n"));
+    }
     for line in left_out.lines() {
         print(&format!("needs       {line}\n"));
     }
@@ -97,7 +110,12 @@ fn head(spec: &Spec, plan: &Plan, totals: &Totals, checked: &str, results: &Path
     if spec.smoke {
         lines.push("smoke       rows and durations are capped; proves nothing about speed".to_owned());
     }
-    lines.push(format!("trials      {}, each on a fresh server", count(plan.trials())));
+    let controls = match plan.controls() {
+        0 => String::new(),
+        trials => format!(" and {} control trials", count(trials)),
+    };
+    let trials = count(plan.trials() - plan.controls());
+    lines.push(format!("trials      {trials}{controls}, each on a fresh server"));
     lines.push(format!("servers     {}", totals.environments.join(", ")));
     lines.push(format!("rows        {} loaded over all trials", rows(totals.rows)));
     lines.push(format!("disk        {} for the largest trial (freed after each)", bytes(totals.disk)));
@@ -160,34 +178,73 @@ impl LeftOut {
     }
 }
 
-/// Treatments whose needs this machine does not meet. Nothing is fetched, made or started for it.
-async fn left_out(spec: &Spec, plan: &Plan, on: On) -> Result<LeftOut, Failure> {
-    let mut left_out = LeftOut::default();
+/// The control trials, and what is measured without a server.
+fn controls(spec: &Spec, plan: &Plan, totals: &Totals, loads: &LoadSteps) -> Vec<String> {
+    let mut lines = Vec::new();
+    lines.extend(plan.control().map(|index| {
+        let (trials, time) = (count(plan.controls()), duration(totals.control_seconds));
+        let treatment = spec.design.label(&plan.treatment(index));
+        format!("{treatment} a second time in each block: {trials} trials more, about {time} of the time")
+    }));
+    if loads.measured() > 0 {
+        let (steps, time) = (loads.measured(), duration(loads.seconds()));
+        let left_out = match loads.left_out() {
+            0 => String::new(),
+            more => format!("; {more} more are left out"),
+        };
+        lines.push(format!("the client alone, without a server, by {steps} kinds of load: {time}{left_out}"));
+    }
+    lines
+}
+
+fn controls_json(spec: &Spec, plan: &Plan, totals: &Totals, loads: &LoadSteps) -> serde_json::Value {
+    serde_json::json!({
+        "treatment": plan.control().map(|index| spec.design.label(&plan.treatment(index))),
+        "trials": plan.controls(), "estimated_seconds": totals.control_seconds,
+        "ceilings": loads.measured(), "ceilings_left_out": loads.left_out(), "ceilings_seconds": loads.seconds(),
+    })
+}
+
+/// What can be told of the treatments of a plan on this machine.
+#[derive(Default)]
+struct Preview {
+    left_out: LeftOut,
+    /// The first that can be run here.
+    first: Option<u64>,
+    /// The load steps of those that can.
+    loads: LoadSteps,
+}
+
+/// Looks at treatments and their needs. Nothing is fetched, made or started for it.
+async fn preview(spec: &Spec, plan: &Plan, on: On) -> Result<Preview, Failure> {
+    let mut seen = Preview::default();
     let cache = cache_folder();
     let mut servers = None;
     for index in 0..plan.treatments().min(ESTIMATED) {
         let treatment = plan.treatment(index);
         let bound = spec.bind(&treatment)?;
-        if bound.needs == Needs::default() {
-            continue;
-        }
-        if servers.is_none() {
+        if servers.is_none() && bound.needs != Needs::default() {
             let ledger = Ledger::open(&cache, &new_run_id(Timestamp::now()))?;
-            let choice = Choice { on, offline: true, cache: cache.clone() };
+            let choice = Choice { on, offline: true, cache: cache.clone(), earlier: None };
             servers = Some(Servers::new(choice, HashMap::new(), ledger));
         }
-        let Some(servers) = &mut servers else { continue };
-        let why = match servers.preview(&bound).await {
-            Ok(why) => why,
-            // That a server is missing is for the run to say, where nothing declares that it may be.
-            Err(EnvironmentError::Unavailable { .. }) => None,
-            Err(error) => return Err(error.into()),
+        let why = match &mut servers {
+            None => None,
+            Some(servers) => match servers.preview(&bound).await {
+                Ok(why) => why,
+                // That a server is missing is for the run to say, where nothing declares that it may be.
+                Err(EnvironmentError::Unavailable { .. }) => None,
+                Err(error) => return Err(error.into()),
+            },
         };
         if let Some(why) = why {
-            left_out.add(spec.design.label(&treatment), why);
+            seen.left_out.add(spec.design.label(&treatment), why);
+            continue;
         }
+        seen.first.get_or_insert(index);
+        seen.loads.add(index, &bound);
     }
-    Ok(left_out)
+    Ok(seen)
 }
 
 /// Adds up the estimates; of very many treatments an even spread stands for all. Those that `servers` says cannot be
@@ -212,10 +269,25 @@ pub(super) async fn totals(
         }
         add(&mut totals, &bound, &estimate(&bound));
     }
-    let scale = ratio(plan.trials(), seen);
+    let scale = ratio(plan.trials() - plan.controls(), seen);
     totals.rows *= scale;
     totals.seconds *= scale;
+    totals.add_control(spec, plan)?;
     Ok(totals)
+}
+
+impl Totals {
+    /// Adds the control trials of a plan, if it has any.
+    #[expect(clippy::cast_precision_loss, reason = "an estimate")]
+    pub(super) fn add_control(&mut self, spec: &Spec, plan: &Plan) -> Result<(), Failure> {
+        let Some(index) = plan.control() else { return Ok(()) };
+        let one = estimate(&spec.bind(&plan.treatment(index))?);
+        let trials = plan.controls() as f64;
+        self.rows += one.rows as f64 * trials;
+        self.control_seconds = one.seconds * trials;
+        self.seconds += self.control_seconds;
+        Ok(())
+    }
 }
 
 #[expect(clippy::cast_precision_loss, reason = "an estimate")]
@@ -240,7 +312,8 @@ fn list(spec: &Spec, plan: &Plan, most: usize) {
         if block.replace(trial.block) != Some(trial.block) {
             print(&format!("\nblock {}\n", trial.block + 1));
         }
-        print(&format!("  {:>6}  {}\n", trial.number + 1, spec.design.label(&trial.treatment)));
+        let control = if trial.control { " (control)" } else { "" };
+        print(&format!("  {:>6}  {}{control}\n", trial.number + 1, spec.design.label(&trial.treatment)));
     }
     let left = plan.trials().saturating_sub(most as u64);
     if left > 0 {
@@ -252,7 +325,7 @@ fn json(spec: &Spec, plan: &Plan, totals: &Totals, all: bool) -> serde_json::Val
     let trial = |trial: PlannedTrial| {
         serde_json::json!({
             "trial": trial.number, "block": trial.block, "position": trial.position,
-            "treatment": spec.design.label(&trial.treatment),
+            "treatment": spec.design.label(&trial.treatment), "control": trial.control,
         })
     };
     let trials: Vec<_> = plan.iter().take(if all { usize::MAX } else { LISTED }).map(trial).collect();

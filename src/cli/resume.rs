@@ -3,6 +3,7 @@
 use std::path::{Path, PathBuf};
 
 use super::failure::Failure;
+use super::options::ControlOptions;
 use super::run::RunArguments;
 use crate::environment::choose::On;
 use crate::model::Backend;
@@ -32,6 +33,16 @@ pub(super) fn resumed(arguments: &mut RunArguments, run: &str) -> Result<PathBuf
     }
     arguments.spec.smoke |= stored.smoke;
     arguments.beside_others |= options.beside_others;
+    let controls = stored.controls.is_some();
+    if arguments.controls.asked().is_some_and(|asked| asked != controls) {
+        return Err(Failure::wrong(format!(
+            "error: {} was begun {} controls, which are part of its plan: resume it without {}, or start a new run",
+            path.display(),
+            if controls { "with" } else { "without" },
+            if controls { "--no-controls" } else { "--controls" },
+        )));
+    }
+    arguments.controls = ControlOptions::of(Some(controls));
     for choice in &stored.environments {
         // The rest of a run must not land on another backend than its first half.
         let on = on(choice.backend);
@@ -55,10 +66,15 @@ fn on(backend: Backend) -> On {
     }
 }
 
-/// The folder again, if the plan is still the one it was made for.
-pub(super) fn reopen(path: &Path, spec: &Spec, plan: &Plan) -> Result<RunFolder, Failure> {
+/// The folder again with its plan, if that is still the one it was made for.
+pub(super) fn reopen(path: &Path, spec: &Spec, plan: Plan) -> Result<(RunFolder, Plan), Failure> {
     let folder = RunFolder::open(path)?;
     let manifest = folder.manifest();
+    let control = manifest.controls.as_ref().and_then(|controls| controls.treatment);
+    let plan = match control.filter(|index| *index < plan.treatments()) {
+        Some(index) => plan.with_control(index),
+        None => plan,
+    };
     if manifest.spec.hash != spec.hash || manifest.order_digest != plan.order_digest() {
         return Err(Failure::wrong(format!(
             "error: {} cannot be resumed: the experiment file, a file it names or the options have changed since it was started \
@@ -66,5 +82,5 @@ pub(super) fn reopen(path: &Path, spec: &Spec, plan: &Plan) -> Result<RunFolder,
             path.display()
         )));
     }
-    Ok(folder)
+    Ok((folder, plan))
 }

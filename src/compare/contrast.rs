@@ -157,7 +157,7 @@ fn contrast(
 }
 
 /// Log of how many times as fast `value` is as `reference`: seconds are turned round, so that above 1 is always faster.
-fn speed_ratio(metric: Metric, value: f64, reference: f64) -> Option<f64> {
+pub(super) fn speed_ratio(metric: Metric, value: f64, reference: f64) -> Option<f64> {
     match metric {
         Metric::RowsPerSecond | Metric::CapturedRate => log_ratio(value, reference),
         Metric::Seconds | Metric::CapturedTime => log_ratio(reference, value),

@@ -4,6 +4,7 @@
 mod claims;
 mod client;
 mod contrast;
+mod controls;
 mod noise;
 mod observations;
 mod pairs;
@@ -13,8 +14,11 @@ mod summary;
 mod versus;
 
 pub use crate::stats::MIN_BLOCKS;
-pub use claims::{Comparison, Facts, Judgement, Kind, Precondition, Ratio, Tolerance, Verdict, judge};
+pub use claims::{
+    Comparison, Facts, Judgement, Kind, Precondition, Ratio, Tolerance, Verdict, judge, rebound,
+};
 pub use contrast::{Contrast, FactorContrast, Reading, Within};
+pub use controls::{CeilingUse, ControlSummary, Nearest, NoiseFloor, controls, doubt};
 pub use noise::{Noise, noise};
 pub use stalls::Stall;
 pub use stopping::{InQuestion, enough, in_question};

@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 
-use super::observations::{Observations, find, fits};
+use super::observations::{Observations, find, is_counted};
 use super::summary::{answers, step_names};
 use crate::model::{Design, Phase, Sample, TrialRecord};
 use crate::stats::{blocks_needed, components, detectable, mean, relative_error, standard_deviation};
@@ -45,7 +45,8 @@ impl Noise {
 /// Noise of every step that loads, reads or indexes, where two blocks or more have two treatments or more.
 #[must_use]
 pub fn noise(records: &[TrialRecord], design: &Design) -> Vec<Noise> {
-    let records: Vec<TrialRecord> = records.iter().filter(|record| fits(record, design)).cloned().collect();
+    let records: Vec<TrialRecord> =
+        records.iter().filter(|record| is_counted(record, design)).cloned().collect();
     step_names(&records).iter().filter_map(|step| step_noise(&records, design, step)).collect()
 }
 

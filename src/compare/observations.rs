@@ -25,7 +25,7 @@ impl Observations {
         let metric = metric_of(records, step);
         let mut values: Values = BTreeMap::new();
         let mut client: BTreeMap<Vec<usize>, ClientWork> = BTreeMap::new();
-        for record in records.iter().filter(|record| fits(record, design)) {
+        for record in records.iter().filter(|record| is_counted(record, design)) {
             if !reasons(record, step).is_empty() {
                 continue;
             }
@@ -71,6 +71,12 @@ pub(super) fn value(
     mean(&values)
 }
 
+/// Whether a record is one of the trials that numbers are made of: no control, and its treatment has a level the design
+/// knows for every factor.
+pub(super) fn is_counted(record: &TrialRecord, design: &Design) -> bool {
+    !record.trial.control && fits(record, design)
+}
+
 /// Whether the record's treatment has a level the design knows for every factor.
 pub(super) fn fits(record: &TrialRecord, design: &Design) -> bool {
     let levels = &record.trial.treatment.levels;
@@ -79,7 +85,7 @@ pub(super) fn fits(record: &TrialRecord, design: &Design) -> bool {
 }
 
 /// The first capture of a program when it is a rate or a time; rows per second for loads and reads that moved rows, seconds for everything else.
-fn metric_of(records: &[TrialRecord], step: &str) -> Metric {
+pub(super) fn metric_of(records: &[TrialRecord], step: &str) -> Metric {
     let first = records.iter().find_map(|record| find(record, step).next()?.captures.first());
     match first.and_then(|first| first.unit.more_is_faster()) {
         Some(true) => return Metric::CapturedRate,
@@ -113,6 +119,7 @@ mod tests {
                 position: 0,
                 treatment_index: 0,
                 treatment: Treatment { levels: Vec::new() },
+                control: false,
             },
             attempt: 0,
             treatment: String::new(),

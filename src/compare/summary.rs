@@ -5,7 +5,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use serde::{Deserialize, Serialize};
 
 use super::contrast::{FactorContrast, contrasts};
-use super::observations::{Observations, find, fits, reasons, value};
+use super::observations::{Observations, find, is_counted, reasons, value};
 use super::stalls::{self, Stall};
 use crate::model::{Design, Measurement, Outcome, TrialRecord, Unit};
 use crate::stats::{median, relative_range};
@@ -158,7 +158,7 @@ impl Summary {
 #[must_use]
 pub fn summarise(records: &[TrialRecord], design: &Design) -> Summary {
     let mut records: Vec<TrialRecord> =
-        records.iter().filter(|record| fits(record, design)).cloned().collect();
+        records.iter().filter(|record| is_counted(record, design)).cloned().collect();
     records.sort_by_key(|record| (record.trial.treatment_index, record.trial.block, record.attempt));
     let mut not_ok = BTreeMap::new();
     let went_wrong = |outcome| !matches!(outcome, Outcome::Ok | Outcome::NotRun);

@@ -7,7 +7,7 @@ use serde::{Deserialize, Serialize};
 use super::Reading;
 use super::client::{ClientWork, hides_the_server};
 use super::contrast::reading;
-use super::observations::{Observations, fits};
+use super::observations::{Observations, is_counted};
 use super::pairs::{block_means, pair_groups};
 use super::summary::{Metric, answers, step_names};
 use crate::model::{Design, Group, TrialRecord};
@@ -139,7 +139,7 @@ type Labelled = BTreeMap<String, (BTreeMap<u32, f64>, ClientWork)>;
 fn by_label(side: Side<'_>, step: &str) -> Option<(Metric, Labelled)> {
     let observations = Observations::collect(side.records, side.design, step);
     let mut labels = BTreeMap::new();
-    for record in side.records.iter().filter(|record| fits(record, side.design)) {
+    for record in side.records.iter().filter(|record| is_counted(record, side.design)) {
         let levels = &record.trial.treatment.levels;
         let values = observations.values.get(levels);
         let work = observations.client.get(levels).cloned().unwrap_or_default();

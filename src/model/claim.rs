@@ -139,6 +139,14 @@ pub struct Metric {
     pub counter: bool,
 }
 
+impl Claim {
+    /// Whether a run can judge it at all: it is no value of another machine, and something can be compared.
+    #[must_use]
+    pub fn can_be_judged(&self) -> bool {
+        !matches!(self.statement, Statement::Absolute(_) | Statement::NotComparable(_))
+    }
+}
+
 /// What a claim says.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]

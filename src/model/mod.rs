@@ -7,11 +7,13 @@
 
 mod claim;
 mod computable;
+mod control;
 mod design;
 mod environment;
 mod measurement;
 mod metric;
 mod needs;
+mod pin;
 mod pressure;
 mod read_state;
 mod sample;
@@ -22,6 +24,7 @@ mod trial;
 mod validity;
 
 pub use claim::{Claim, ClaimSource, Contrast, Group, Metric, RawUnit, RawValues, Reading, Statement};
+pub use control::{Ceiling, Controls};
 pub use design::{Blocks, Design, Factor, Level, Treatment};
 pub use environment::{
     Backend, Builder, Checksums, ConnectionPath, DEFAULT_BLOCK_SIZE, EnvironmentSpec, FreshMethod,
@@ -33,6 +36,7 @@ pub use measurement::{
 };
 pub use metric::{METRICS, MetricKind, Nature, metric_kind};
 pub use needs::{Bound, Needs, Relation};
+pub use pin::{Input, PinnedServer, ServerPin, UNKNOWN};
 pub use pressure::Pressure;
 pub use read_state::{ReadState, Scanned};
 pub use sample::{Outside, Phase, Sample};

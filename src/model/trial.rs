@@ -17,6 +17,10 @@ pub struct PlannedTrial {
     pub treatment_index: u64,
     /// The treatment.
     pub treatment: Treatment,
+    /// The block's second trial of a treatment, which shows how far the same differs from the same: it is compared with
+    /// the first one and counts for nothing else.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub control: bool,
 }
 
 /// One treatment with every template rendered, every name resolved and every value checked.

@@ -98,6 +98,7 @@ mod tests {
                 position: 0,
                 treatment_index: 0,
                 treatment: crate::model::Treatment { levels: Vec::new() },
+                control: false,
             },
             attempt: 0,
             treatment: String::new(),

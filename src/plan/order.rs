@@ -4,7 +4,7 @@ use std::fmt::Write;
 
 use sha2::{Digest, Sha256};
 
-use super::shuffle::permutation;
+use super::shuffle::{control_place, permutation};
 use crate::model::{Design, PlannedTrial, Treatment};
 
 /// Most treatments a plan can have, and most cells of the crossing before exclusion.
@@ -25,7 +25,8 @@ pub struct Plan {
     blocks: u32,
     seed: u64,
     treatments: u32,
-    trials: u64,
+    /// The treatment that each block runs a second time.
+    control: Option<u32>,
 }
 
 /// The cells of the crossing that are kept.
@@ -104,7 +105,7 @@ impl Plan {
         };
         let included = included(design, &radix, &crossed);
         let count = crossed.len() + included.len() as u64;
-        let trials = limited_trials(count, design.blocks.max)?;
+        check_trials(count, design.blocks.max)?;
         let treatments = u32::try_from(count).map_err(|_| too_many(Some(count), design))?;
         Ok(Self {
             radix,
@@ -113,8 +114,26 @@ impl Plan {
             blocks: design.blocks.max,
             seed: design.seed,
             treatments,
-            trials,
+            control: None,
         })
+    }
+
+    /// The same plan with one control trial in each block, a second trial of treatment number `index`, at a random place.
+    /// The order of the other trials stays as it is.
+    ///
+    /// # Panics
+    /// When `index` is not below [`Plan::treatments`].
+    #[must_use]
+    pub fn with_control(mut self, index: u64) -> Self {
+        let known = u32::try_from(index).ok().filter(|index| *index < self.treatments);
+        self.control = Some(known.expect("it is the number of a treatment"));
+        self
+    }
+
+    /// Number of the treatment that each block runs a second time, if any does.
+    #[must_use]
+    pub fn control(&self) -> Option<u64> {
+        self.control.map(u64::from)
     }
 
     /// Number of treatments.
@@ -123,10 +142,22 @@ impl Plan {
         u64::from(self.treatments)
     }
 
-    /// Number of trials of all blocks that may be run.
+    /// Number of trials of all blocks that may be run, with the control trials.
     #[must_use]
     pub fn trials(&self) -> u64 {
-        self.trials
+        self.block_size() * u64::from(self.blocks)
+    }
+
+    /// Number of control trials of all blocks that may be run.
+    #[must_use]
+    pub fn controls(&self) -> u64 {
+        if self.control.is_some() { u64::from(self.blocks) } else { 0 }
+    }
+
+    /// Number of trials of a block.
+    #[must_use]
+    pub fn block_size(&self) -> u64 {
+        self.treatments() + u64::from(self.control.is_some())
     }
 
     /// Number of blocks that may be run.
@@ -149,17 +180,22 @@ impl Plan {
         self.included[beyond].clone()
     }
 
-    /// The trials of a block in running order: one of every treatment, in an order that depends on the seed
-    /// and the number of the block only.
+    /// The trials of a block in running order: one of every treatment, and the control trial if the plan has one, in an
+    /// order that depends on the seed and the number of the block only.
     pub fn block(&self, block: u32) -> impl Iterator<Item = PlannedTrial> {
-        let first = u64::from(block) * self.treatments();
+        let first = u64::from(block) * self.block_size();
         let order = permutation(self.treatments, self.seed, block);
-        (0_u32..).zip(order).map(move |(position, index)| PlannedTrial {
+        let mut order: Vec<(u32, bool)> = order.into_iter().map(|index| (index, false)).collect();
+        if let Some(index) = self.control {
+            order.insert(control_place(order.len(), self.seed, block), (index, true));
+        }
+        (0_u32..).zip(order).map(move |(position, (index, control))| PlannedTrial {
             number: first + u64::from(position),
             block,
             position,
             treatment_index: u64::from(index),
             treatment: self.treatment(u64::from(index)),
+            control,
         })
     }
 
@@ -168,7 +204,8 @@ impl Plan {
         (0..self.blocks).flat_map(|block| self.block(block))
     }
 
-    /// SHA-256 over the whole order (block and levels of every trial), in hexadecimal: for the record.
+    /// SHA-256 over the whole order (block and levels of every trial, and which are controls), in hexadecimal: for the
+    /// record.
     #[must_use]
     pub fn order_digest(&self) -> String {
         let mut hash = Sha256::new();
@@ -178,6 +215,9 @@ impl Plan {
             write!(line, "{}", trial.block).expect("text can be written to a String");
             for level in trial.treatment.levels {
                 write!(line, " {level}").expect("text can be written to a String");
+            }
+            if trial.control {
+                line.push_str(" control");
             }
             line.push('\n');
             hash.update(line.as_bytes());
@@ -254,12 +294,15 @@ fn largest_factors(design: &Design) -> String {
     names.collect::<Vec<_>>().join(", ")
 }
 
-fn limited_trials(treatments: u64, blocks: u32) -> Result<u64, PlanError> {
+fn check_trials(treatments: u64, blocks: u32) -> Result<(), PlanError> {
     if treatments == 0 {
         return Err(PlanError::NoTreatment);
     }
     let trials = treatments.checked_mul(u64::from(blocks));
-    trials.filter(|trials| *trials <= MAX_TRIALS).ok_or_else(|| PlanError::TooMany {
+    if trials.is_some_and(|trials| trials <= MAX_TRIALS) {
+        return Ok(());
+    }
+    Err(PlanError::TooMany {
         count: in_words(trials),
         what: "trials",
         limit: MAX_TRIALS,
@@ -383,6 +426,34 @@ mod tests {
             (0..3).map(|block| plan.block(block).map(|trial| trial.treatment_index).collect()).collect();
         insta::assert_compact_debug_snapshot!(order, @"[[5, 1, 2, 0, 3, 6, 7, 4], [6, 4, 5, 0, 3, 1, 2, 7], [5, 4, 0, 1, 3, 6, 2, 7]]");
         insta::assert_snapshot!(plan.order_digest(), @"2e74295786be0fbc7570d272a5702882ba25531e9bbc00c930fb260a1eccc0f1");
+    }
+
+    #[test]
+    fn a_control_trial_changes_nothing_about_the_others() {
+        let plain = Plan::new(&design(&[2, 4], 6)).unwrap();
+        let with = plain.clone().with_control(3);
+        assert_eq!((with.trials(), with.controls(), with.block_size()), (54, 6, 9));
+        assert_eq!((plain.trials(), plain.controls(), plain.control()), (48, 0, None));
+        assert_ne!(with.order_digest(), plain.order_digest());
+        for block in 0..6 {
+            let (controls, others): (Vec<_>, Vec<_>) = with.block(block).partition(|trial| trial.control);
+            assert!(controls.iter().map(|trial| trial.treatment_index).eq([3]));
+            let order = |trial: PlannedTrial| trial.treatment_index;
+            assert!(others.into_iter().map(order).eq(plain.block(block).map(order)));
+        }
+        for (number, trial) in (0..).zip(with.iter()) {
+            assert_eq!((trial.number, u64::from(trial.position)), (number, number % 9));
+            assert_eq!(trial.treatment, with.treatment(trial.treatment_index));
+        }
+    }
+
+    #[test]
+    fn the_places_of_control_trials_never_change() {
+        let plan = Plan::new(&design(&[2, 4], 6)).unwrap().with_control(0);
+        let places: Vec<u32> =
+            plan.iter().filter(|trial| trial.control).map(|trial| trial.position).collect();
+        insta::assert_compact_debug_snapshot!(places, @"[3, 3, 5, 4, 5, 2]");
+        insta::assert_snapshot!(plan.order_digest(), @"4e81e7fce10ab77afd973ca5724546063d30637a9c1a005fe01f9a05da07b52d");
     }
 
     #[test]

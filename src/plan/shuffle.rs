@@ -10,6 +10,9 @@
 /// The odd number nearest to 2^64 divided by the golden ratio.
 const GOLDEN: u64 = 0x9E37_79B9_7F4A_7C15;
 
+/// Tells the streams of control trials from those of orders: the bytes of `controls`.
+const CONTROL: u64 = u64::from_be_bytes(*b"controls");
+
 /// A stream of pseudo-random numbers; a pure function of seed and block.
 struct Stream {
     state: u64,
@@ -62,6 +65,13 @@ pub(super) fn permutation(count: u32, seed: u64, block: u32) -> Vec<u32> {
     order
 }
 
+/// Place of a block's control trial among its `count` other trials: 0 is before the first, `count` after the last. A stream
+/// of its own gives it, so that the order of the others is the same with and without it.
+pub(super) fn control_place(count: usize, seed: u64, block: u32) -> usize {
+    let place = Stream::new(seed ^ CONTROL, block).below(count as u64 + 1);
+    usize::try_from(place).expect("it is at most the count")
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -83,6 +93,14 @@ mod tests {
         }
         assert_eq!(counts.len(), 6);
         assert!(counts.values().all(|count| (870..1130).contains(count)), "{counts:?}");
+    }
+
+    #[test]
+    fn a_control_trial_stands_anywhere_in_its_block() {
+        // 4000 blocks of 3 and a control: each of 4 places is expected 1000 times, standard deviation 27.
+        let mut counts = [0; 4];
+        (0..4000).for_each(|block| counts[control_place(3, 42, block)] += 1);
+        assert!(counts.iter().all(|count| (880..1120).contains(count)), "{counts:?}");
     }
 
     #[test]

@@ -28,13 +28,19 @@ pub fn heading(run: &RunManifest, records: &[TrialRecord]) -> Vec<String> {
 }
 
 fn progress(run: &RunManifest, records: &[TrialRecord]) -> String {
-    let (done, planned) = (records.len() as u64, run.trials_planned);
+    let controls = if run.controls.as_ref().is_some_and(|controls| controls.treatment.is_some()) {
+        u64::from(run.design.blocks.max)
+    } else {
+        0
+    };
+    let (done, all) = (records.len() as u64, run.trials_planned);
     let stopped_by_rule = run.design.blocks.max > run.design.blocks.min
-        && done
-            >= run.trials_planned / u64::from(run.design.blocks.max.max(1))
-                * u64::from(run.design.blocks.min);
-    if done >= planned {
-        format!("all {planned} trials")
+        && done >= all / u64::from(run.design.blocks.max.max(1)) * u64::from(run.design.blocks.min);
+    let control = records.iter().filter(|record| record.trial.control).count() as u64;
+    let (done, planned) = (done - control, all.saturating_sub(controls));
+    if done >= planned && control >= controls {
+        let controls = if controls > 0 { format!(" and {controls} control trials") } else { String::new() };
+        format!("all {planned} trials{controls}")
     } else if stopped_by_rule && run.ended_at.is_some() {
         format!("{done} of at most {planned} trials, ended by the rule of its blocks")
     } else {
@@ -46,7 +52,7 @@ fn progress(run: &RunManifest, records: &[TrialRecord]) -> String {
 }
 
 /// The servers that were really used, each with what a sync costs on it.
-fn servers(records: &[TrialRecord]) -> Vec<String> {
+pub(super) fn servers(records: &[TrialRecord]) -> Vec<String> {
     let mut syncs: BTreeMap<String, Vec<f64>> = BTreeMap::new();
     for server in records.iter().filter_map(|record| record.server.as_ref()) {
         syncs.entry(words(server)).or_default().extend(server.sync_seconds);

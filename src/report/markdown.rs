@@ -34,6 +34,11 @@ pub fn markdown(summary: &Summary, run: &RunManifest) -> String {
 
 pub(super) fn draw(text: &mut String, section: &Section) {
     let _ = write!(text, "\n## {}\n\n", escape(&section.title));
+    draw_table(text, section);
+}
+
+/// The table without its title.
+pub(super) fn draw_table(text: &mut String, section: &Section) {
     row(text, &section.header);
     let rules = section.words.iter().map(|words| if *words { "---" } else { "---:" });
     let _ = writeln!(text, "| {} |", rules.collect::<Vec<_>>().join(" | "));

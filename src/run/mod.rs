@@ -2,6 +2,7 @@
 //! and knows neither Parquet nor terminals.
 
 mod busy;
+mod ceiling;
 mod client;
 mod command;
 mod expectations;
@@ -20,6 +21,7 @@ use std::sync::Arc;
 
 use tokio::sync::watch;
 
+pub use ceiling::LoadSteps;
 use expectations::Expectations;
 pub use pulse::Pulse;
 

@@ -2,7 +2,7 @@
 
 use std::fmt::Write;
 
-use super::schema::{Column, FileSchema, SCHEMA_VERSION, files};
+use super::schema::{CONTROLS, Column, FileSchema, SCHEMA_VERSION, ceilings, files};
 
 /// The text of `docs/RESULTS.md`; a test compares it with the file.
 #[must_use]
@@ -15,17 +15,24 @@ pub fn results_document() -> String {
          infinite. Columns are only added, and a change of meaning is a new name.\n\n\
          `treatments.parquet` (one row per treatment of the run) has `experiment`, `run`, `treatment` and one column per factor \
          under the factor's own name and type; the values of a named level are columns `factor.key`. Its columns differ between \
-         experiments; join it on `run` and `treatment`.\n"
+         experiments; join it on `run` and `treatment`.\n\n\
+         Runs with controls have two files more. `{}` has the columns of `measurements.parquet`; a row is {}. No other file has rows \
+         of control trials. `{}` comes last here.\n",
+        CONTROLS.file,
+        CONTROLS.row,
+        ceilings::CEILINGS
     );
     let all = files();
     section(&mut text, "Identity: the first columns of every file", "", all[0].identity);
     for FileSchema { file, row, own, .. } in all {
         section(&mut text, &format!("`{file}`"), &format!("A row is {row}.\n\n"), own);
     }
+    let introduction = format!("A row is {}.\n\n", ceilings::ROW);
+    section(&mut text, &format!("`{}`", ceilings::CEILINGS), &introduction, ceilings::COLUMNS);
     text
 }
 
-fn section(text: &mut String, title: &str, introduction: &str, columns: &[Column]) {
+fn section<V>(text: &mut String, title: &str, introduction: &str, columns: &[Column<V>]) {
     let _ = write!(
         text,
         "\n## {title}\n\n{introduction}| column | type | unit | meaning |\n| --- | --- | --- | --- |\n"

@@ -6,15 +6,15 @@ use polars::prelude::{
     TimeZone,
 };
 
-use super::schema::{Column, Kind, Row, Value};
+use super::schema::{Column, Kind, Value};
 
 /// A frame of the given columns, one row per `rows`.
-pub(super) fn frame<'c>(
-    columns: impl Iterator<Item = &'c Column>,
-    rows: &[Row<'_>],
+pub(super) fn frame<'c, R, V: Fn(&R) -> Value + 'c>(
+    columns: impl Iterator<Item = &'c Column<V>>,
+    rows: &[R],
 ) -> PolarsResult<DataFrame> {
     let series = columns.map(|column| {
-        let values = rows.iter().map(column.value).collect::<Vec<_>>();
+        let values = rows.iter().map(&column.value).collect::<Vec<_>>();
         series(column.name, column.kind, &values)
     });
     DataFrame::new(rows.len(), series.collect())

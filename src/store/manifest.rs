@@ -5,7 +5,7 @@ use serde::{Deserialize, Serialize};
 
 use super::error::StoreError;
 use super::host::HostFacts;
-use crate::model::{Backend, Claim, Design};
+use crate::model::{Backend, Claim, Controls, Design, Input};
 
 /// Everything about a run that is not a measurement.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
@@ -23,14 +23,23 @@ pub struct RunManifest {
     pub smoke: bool,
     /// The experiment file.
     pub spec: SpecRecord,
+    /// Every file that shaped the run; `inputs/` holds those that were not left out.
+    #[serde(default)]
+    pub inputs: Vec<Input>,
+    /// The run that this one repeats.
+    #[serde(default)]
+    pub rerun_of: Option<String>,
     /// What wrote this.
     pub tool: ToolVersion,
     /// Seed of the order and of generated rows.
     pub seed: u64,
     /// Digest of the planned order, so that a resume can prove it runs the same plan.
     pub order_digest: String,
-    /// Trials of the whole plan.
+    /// Trials of the whole plan, with control trials.
     pub trials_planned: u64,
+    /// The controls; `None` for a run without.
+    #[serde(default)]
+    pub controls: Option<Controls>,
     /// Factors, levels and blocks.
     pub design: Design,
     /// Published statements that the run re-tests, as bound to the design.
@@ -73,6 +82,9 @@ pub struct OptionsUsed {
     /// `--beside-others`: other runs on the machine were allowed.
     #[serde(default)]
     pub beside_others: bool,
+    /// `--controls` or `--no-controls`; `None` where the experiment decided.
+    #[serde(default)]
+    pub controls: Option<bool>,
 }
 
 /// Version and commit of loadlab.

@@ -13,28 +13,50 @@ use super::error::StoreError;
 use super::files::write_bytes;
 use super::frame::{frame, series};
 use super::manifest::RunManifest;
-use super::schema::{Column, FileSchema, Kind, Row, Value, files};
+use super::schema::{CONTROLS, Column, FileSchema, Kind, Row, Value, ceilings, files};
 use crate::model::{Design, Scalar, Treatment, TrialRecord};
 
 /// Name of the file with one row per treatment, factors under their own names.
 const TREATMENTS: &str = "treatments.parquet";
 
-/// Writes all files of a run.
+/// Writes all files of a run. Control trials have a file of their own, so that nobody averages them with the others.
 pub(super) fn write_all(folder: &Path, run: &RunManifest, records: &[TrialRecord]) -> Result<(), StoreError> {
+    let (controls, trials): (Vec<_>, Vec<_>) = records.iter().partition(|record| record.trial.control);
     for file in files() {
-        let rows = rows(&file, run, records);
-        let path = folder.join(file.file);
-        let frame = frame(file.columns(), &rows).map_err(|error| parquet_error(&path, error))?;
-        let metadata = metadata(&frame, run, file.columns());
-        write(&path, frame, metadata)?;
+        write_file(folder, run, file, &rows(&file, run, &trials))?;
     }
     let path = folder.join(TREATMENTS);
-    let frame = treatments(run, records).map_err(|error| parquet_error(&path, error))?;
-    let metadata = metadata(&frame, run, std::iter::empty());
-    write(&path, frame, metadata)
+    let frame = treatments(run, &trials).map_err(|error| parquet_error(&path, error))?;
+    let metadata = metadata(&frame, run, std::iter::empty::<&Column>());
+    write(&path, frame, metadata)?;
+    if run.controls.is_none() {
+        return Ok(());
+    }
+    write_file(folder, run, CONTROLS, &rows(&CONTROLS, run, &controls))?;
+    write_table(&folder.join(ceilings::CEILINGS), run, ceilings::COLUMNS.iter(), &ceilings::rows(run))
 }
 
-fn rows<'a>(file: &FileSchema, run: &'a RunManifest, records: &'a [TrialRecord]) -> Vec<Row<'a>> {
+fn write_file(
+    folder: &Path,
+    run: &RunManifest,
+    file: FileSchema,
+    rows: &[Row<'_>],
+) -> Result<(), StoreError> {
+    write_table(&folder.join(file.file), run, file.columns(), rows)
+}
+
+fn write_table<'c, R, V: Fn(&R) -> Value + 'c>(
+    path: &Path,
+    run: &RunManifest,
+    columns: impl Iterator<Item = &'c Column<V>> + Clone,
+    rows: &[R],
+) -> Result<(), StoreError> {
+    let frame = frame(columns.clone(), rows).map_err(|error| parquet_error(path, error))?;
+    let metadata = metadata(&frame, run, columns);
+    write(path, frame, metadata)
+}
+
+fn rows<'a>(file: &FileSchema, run: &'a RunManifest, records: &[&'a TrialRecord]) -> Vec<Row<'a>> {
     let mut rows = Vec::new();
     for record in records {
         let row = Row { run, record, measurement: None, sample: None, setting: None, capture: None };
@@ -60,10 +82,10 @@ fn rows<'a>(file: &FileSchema, run: &'a RunManifest, records: &'a [TrialRecord])
 ///
 /// The Arrow schema among it is the compatible one: by default polars declares view types there, and pandas cannot read a list of
 /// string views (`ArrowNotImplementedError`). The data is stored the same way either way.
-fn metadata<'c>(
+fn metadata<'c, V: 'c>(
     frame: &DataFrame,
     run: &RunManifest,
-    columns: impl Iterator<Item = &'c Column>,
+    columns: impl Iterator<Item = &'c Column<V>>,
 ) -> KeyValueMetadata {
     let units = columns.filter(|column| !column.unit.is_empty());
     let units =
@@ -94,7 +116,7 @@ fn parquet_error(path: &Path, error: PolarsError) -> StoreError {
 
 /// One row per treatment that has a record, in the plan's order. Factors have their own names and types; the values of a named
 /// level are columns `factor.key`. A name the identity columns use gets `factor_` in front.
-fn treatments(run: &RunManifest, records: &[TrialRecord]) -> PolarsResult<DataFrame> {
+fn treatments(run: &RunManifest, records: &[&TrialRecord]) -> PolarsResult<DataFrame> {
     let known = records.iter().filter(|record| fits(&run.design, &record.trial.treatment));
     let mut treatments: Vec<_> = known
         .map(|record| (record.trial.treatment_index, &record.treatment, &record.trial.treatment))

@@ -60,7 +60,7 @@ fn judged(example: &Example, claim: Claim) -> Judgement {
 }
 
 /// One claim of every kind, and one for every verdict.
-fn claims() -> Vec<Claim> {
+pub(super) fn claims() -> Vec<Claim> {
     let raw = |unit, of: &[f64], to: &[f64]| {
         Some(RawValues { unit, of: of.to_vec(), to: to.to_vec(), rounding: None })
     };

@@ -222,6 +222,7 @@ fn example(name: &str, run: &str, design: Design) -> Example {
                 position: u32::try_from(position).unwrap(),
                 treatment_index: position as u64,
                 treatment: Treatment { levels: levels.clone() },
+                control: false,
             };
             records.push(record(&design, trial));
         }
@@ -338,10 +339,13 @@ fn manifest(experiment: &str, run: &str, design: Design, trials: u64) -> RunMani
             hash: "0123456789abcdef".to_owned(),
             options: OptionsUsed { profile: Some("quick".to_owned()), ..OptionsUsed::default() },
         },
+        inputs: Vec::new(),
+        rerun_of: None,
         tool: ToolVersion { version: "0.1.0".to_owned(), commit: "unknown".to_owned() },
         seed: design.seed,
         order_digest: "fedcba".to_owned(),
         trials_planned: trials,
+        controls: None,
         design,
         claims: Vec::new(),
         environments: vec![EnvironmentChoice {

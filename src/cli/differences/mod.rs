@@ -76,8 +76,9 @@ fn options(used: &OptionsUsed) -> String {
     let profile = used.profile.iter().map(|name| format!("--profile {name}"));
     let set = used.set.iter().map(|set| format!("--set {set}"));
     let only = used.only.iter().map(|only| format!("--only {only}"));
+    let controls = used.controls.map(|on| if on { "--controls" } else { "--no-controls" }.to_owned());
     let beside = used.beside_others.then(|| "--beside-others".to_owned());
-    let all: Vec<String> = profile.chain(set).chain(only).chain(beside).collect();
+    let all: Vec<String> = profile.chain(set).chain(only).chain(controls).chain(beside).collect();
     if all.is_empty() { "none".to_owned() } else { all.join(" ") }
 }
 

@@ -6,10 +6,13 @@ use jiff::Timestamp;
 
 use super::RunArguments;
 use crate::cli::failure::Failure;
+use crate::cli::inputs::Inputs;
+use crate::cli::ready::Ready;
 use crate::cli::say;
 use crate::cli::servers::Servers;
-use crate::model::PlannedTrial;
+use crate::model::{Controls, PlannedTrial};
 use crate::plan::Plan;
+use crate::report;
 use crate::spec::Spec;
 use crate::store::{HostFacts, OptionsUsed, RunFolder, RunManifest, SCHEMA_VERSION, SpecRecord, ToolVersion};
 
@@ -33,13 +36,42 @@ pub(super) fn todo(plan: &Plan, folder: &mut RunFolder) -> Result<Vec<(PlannedTr
         .collect())
 }
 
+/// The plan with its control trials, and the controls measured so far: the client without a server.
+///
+/// # Errors
+/// When measuring does not end.
+pub(super) async fn controls(plan: Plan, ready: &mut Ready) -> Result<(Plan, Controls), Failure> {
+    let loads = std::mem::take(&mut ready.loads);
+    let (steps, left_out) = (loads.measured(), loads.left_out());
+    if steps > 0 {
+        let time = report::duration(loads.seconds());
+        say(&format!("controls: the client alone, without a server, by {steps} kinds of load: {time}"));
+    }
+    // It keeps its thread busy for longer than a task may.
+    let ceilings = tokio::task::spawn_blocking(move || loads.measure()).await.map_err(|error| {
+        Failure::environment(format!("error: the client alone could not be measured: {error}"))
+    })?;
+    let treatment = ready.first;
+    let plan = match treatment {
+        Some(index) => plan.with_control(index),
+        None => plan,
+    };
+    Ok((plan, Controls { treatment, ceilings, left_out }))
+}
+
+/// What was found out before the first trial.
+pub(super) struct Measured {
+    pub(super) controls: Option<Controls>,
+    pub(super) host: HostFacts,
+}
+
 pub(super) fn manifest(
     arguments: &RunArguments,
     spec: &Spec,
     plan: &Plan,
-    servers: &Servers,
+    (servers, inputs): (&Servers, &Inputs),
     run: String,
-    host: HostFacts,
+    measured: Measured,
 ) -> RunManifest {
     RunManifest {
         schema_version: SCHEMA_VERSION,
@@ -52,16 +84,23 @@ pub(super) fn manifest(
             text: spec.source_text.clone(),
             resolved: spec.resolved.clone(),
             hash: spec.hash.clone(),
-            options: OptionsUsed { beside_others: arguments.beside_others, ..arguments.spec.used() },
+            options: OptionsUsed {
+                beside_others: arguments.beside_others,
+                controls: arguments.controls.asked(),
+                ..arguments.spec.used()
+            },
         },
+        inputs: inputs.records(),
+        rerun_of: arguments.repeat.of.clone(),
         tool: ToolVersion::current(),
         seed: spec.design.seed,
         order_digest: plan.order_digest(),
         trials_planned: plan.trials(),
+        controls: measured.controls,
         design: spec.design.clone(),
         claims: spec.claims.clone(),
         environments: servers.chosen.clone(),
-        host,
+        host: measured.host,
         started_at: Timestamp::now(),
         ended_at: None,
     }

@@ -15,7 +15,7 @@ pub(super) fn store(
     match event {
         Event::Started { trial, attempt, label } => {
             folder.started(trial, *attempt)?;
-            progress.trial_started(trial.number + 1, label);
+            progress.trial_started(trial.number + 1, &shown(label, trial.control));
         }
         Event::Working(pulse) => progress.working(&WorkingStep {
             step: &pulse.step,
@@ -38,7 +38,7 @@ pub(super) fn store(
                 progress.note(&format!("{}: {error}", record.treatment));
             }
             progress.trial_finished(&FinishedTrial {
-                treatment: &record.treatment,
+                treatment: &shown(&record.treatment, record.trial.control),
                 outcome: record.outcome,
                 headline: &headline(record),
                 seconds: record.seconds,
@@ -46,6 +46,11 @@ pub(super) fn store(
         }
     }
     Ok(())
+}
+
+/// The label of a trial's treatment, and whether it is a control trial.
+fn shown(label: &str, control: bool) -> String {
+    if control { format!("{label} (control)") } else { label.to_owned() }
 }
 
 /// `insert 12,345 rows/s`: the last load or read of a trial.

@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 
 use super::judgement::{Comparison, Ratio};
 use crate::compare::client::{ClientWork, depends_on_client, hides_the_server};
-use crate::compare::observations::{find, fits, reasons, value as one_of_trial};
+use crate::compare::observations::{find, is_counted, reasons, value as one_of_trial};
 use crate::compare::pairs::{Values, block_means, pair_groups};
 use crate::model::{Contrast, Design, Group, Measurement, Metric, TrialRecord};
 use crate::stats::{blocks_needed, detectable, geometric_mean_ratio, level_for_family, log_ratio, median};
@@ -34,7 +34,7 @@ impl<'a> Evidence<'a> {
         groups: &[&Group],
     ) -> Self {
         let mut evidence = Self::default();
-        for record in records.iter().filter(|record| fits(record, design)) {
+        for record in records.iter().filter(|record| is_counted(record, design)) {
             let levels = &record.trial.treatment.levels;
             if !groups.iter().any(|group| group.holds(levels)) {
                 continue;

@@ -4,6 +4,7 @@ mod end_point;
 mod evidence;
 mod judgement;
 mod needs;
+mod rebind;
 mod rules;
 mod tolerance;
 
@@ -11,6 +12,7 @@ use std::collections::BTreeMap;
 
 use evidence::{Draft, Evidence};
 pub use judgement::{Comparison, Judgement, Kind, Precondition, Ratio, Tolerance, Verdict};
+pub use rebind::rebound;
 use rules::Ruling;
 
 use crate::model::{Claim, Contrast, Design, Group, Metric, Statement, TrialRecord};

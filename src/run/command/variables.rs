@@ -99,6 +99,7 @@ mod tests {
             position: 0,
             treatment_index: 0,
             treatment: Treatment { levels: Vec::new() },
+            control: false,
         };
         let factors = [("batch size".to_owned(), Scalar::Int(500))];
         let telling = Telling {

@@ -4,6 +4,7 @@
 //! meaning is a new name. Both raise [`SCHEMA_VERSION`].
 
 mod captures;
+pub(super) mod ceilings;
 mod identity;
 mod measurements;
 mod samples;
@@ -54,7 +55,7 @@ impl Kind {
 
 /// One value of a column; it must be of the column's kind.
 #[derive(Debug, Clone, PartialEq)]
-pub(crate) enum Value {
+pub enum Value {
     /// Not known, or not applicable.
     Null,
     /// [`Kind::Bool`].
@@ -75,7 +76,7 @@ pub(crate) enum Value {
 
 /// What a row is made of; a file uses the parts it needs.
 #[derive(Debug, Clone, Copy)]
-pub(crate) struct Row<'a> {
+pub struct Row<'a> {
     /// The run.
     pub(crate) run: &'a RunManifest,
     /// The trial.
@@ -90,9 +91,12 @@ pub(crate) struct Row<'a> {
     pub(crate) capture: Option<&'a Captured>,
 }
 
-/// A column of a file.
+/// Makes a column's value.
+type Of = fn(&Row<'_>) -> Value;
+
+/// A column of a file, made from rows by functions of type `V`.
 #[derive(Debug, Clone, Copy)]
-pub struct Column {
+pub struct Column<V = Of> {
     /// Name, with its unit where it has one.
     pub name: &'static str,
     /// Type.
@@ -101,7 +105,7 @@ pub struct Column {
     pub unit: &'static str,
     /// What it says.
     pub meaning: &'static str,
-    pub(crate) value: fn(&Row<'_>) -> Value,
+    pub(crate) value: V,
 }
 
 /// A Parquet file of a run.
@@ -119,7 +123,7 @@ pub struct FileSchema {
 
 impl FileSchema {
     /// All columns, in order.
-    pub fn columns(&self) -> impl Iterator<Item = &'static Column> + use<> {
+    pub fn columns(&self) -> impl Iterator<Item = &'static Column> + Clone + use<> {
         self.identity.iter().chain(self.own)
     }
 }
@@ -129,6 +133,13 @@ impl FileSchema {
 pub fn files() -> [FileSchema; 4] {
     [measurements::FILE, samples::FILE, settings::FILE, captures::FILE]
 }
+
+/// `controls.parquet`, which only runs with controls have: the columns of `measurements.parquet`.
+pub(super) const CONTROLS: FileSchema = FileSchema {
+    file: "controls.parquet",
+    row: "one step of one control trial, the second trial of a treatment in its block",
+    ..measurements::FILE
+};
 
 /// Writes a table of columns: `name Kind "unit" "meaning" = |row| value;`
 macro_rules! columns {

@@ -14,6 +14,7 @@ use bytes::{Bytes, BytesMut};
 use futures_util::SinkExt;
 
 use super::{Batch, Task, WorkDone, WorkError, preamble};
+use crate::data::TableGenerator;
 use crate::engine::postgres::encode::CopyEncoder;
 use crate::engine::postgres::{Exchange, Session};
 use crate::model::{Copy, CopySource};
@@ -76,9 +77,7 @@ impl Copier {
     }
 
     fn encoder(&self, rows: Range<u64>) -> ChunkedEncoder {
-        let encoder = CopyEncoder::new(self.knobs.format, Arc::clone(&self.task.generator));
-        let chunk = self.knobs.chunk_bytes as usize;
-        ChunkedEncoder { encoder, rows, chunk, header: self.knobs.header, state: State::Head }
+        ChunkedEncoder::new(&self.knobs, &self.task.generator, rows)
     }
 
     fn statement(&self, source: &str) -> String {
@@ -182,7 +181,7 @@ enum State {
 }
 
 /// Cuts a COPY stream into chunks of about the wanted size.
-struct ChunkedEncoder {
+pub(super) struct ChunkedEncoder {
     encoder: CopyEncoder,
     rows: Range<u64>,
     chunk: usize,
@@ -191,12 +190,19 @@ struct ChunkedEncoder {
 }
 
 impl ChunkedEncoder {
+    /// The data of one COPY statement.
+    pub(super) fn new(knobs: &Copy, generator: &Arc<TableGenerator>, rows: Range<u64>) -> Self {
+        let encoder = CopyEncoder::new(knobs.format, Arc::clone(generator));
+        let chunk = knobs.chunk_bytes as usize;
+        Self { encoder, rows, chunk, header: knobs.header, state: State::Head }
+    }
+
     /// Rows not yet encoded.
-    fn left(&self) -> u64 {
+    pub(super) fn left(&self) -> u64 {
         self.rows.end - self.rows.start
     }
 
-    fn next_chunk(&mut self) -> Option<Bytes> {
+    pub(super) fn next_chunk(&mut self) -> Option<Bytes> {
         let mut out = BytesMut::with_capacity(self.chunk + self.chunk / 8);
         match self.state {
             State::Done => return None,

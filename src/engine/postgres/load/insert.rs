@@ -11,6 +11,7 @@ use futures_util::future::try_join_all;
 use tokio_postgres::Statement;
 
 use super::{Task, WorkDone, WorkError};
+use crate::data::TableGenerator;
 use crate::engine::postgres::Session;
 use crate::engine::postgres::encode::{LiteralEncoder, Parameters, RawParameter};
 use crate::model::Insert;
@@ -85,8 +86,7 @@ impl Inserter {
         let full = self.statement.as_ref().expect("prepared clients have a statement");
         let rest = (rows.end - rows.start) % size;
         let short = if rest == 0 { None } else { Some(self.prepare_rows(rest).await?) };
-        let mut encoded = Parameters::new(Arc::clone(&self.task.generator));
-        encoded.set_rows(rows);
+        let encoded = encode(&self.task.generator, rows);
         let parameters: Vec<RawParameter<'_>> = encoded.iter().collect();
         let columns = self.task.table.columns.len();
         let per_statement = usize::try_from(size).unwrap_or(usize::MAX).saturating_mul(columns);
@@ -102,18 +102,36 @@ impl Inserter {
     }
 
     async fn literals(&self, rows: Range<u64>) -> Result<u64, WorkError> {
-        let mut encoder = LiteralEncoder::new(Arc::clone(&self.task.generator));
         let head = format!("INSERT INTO {} {} VALUES ", self.task.target(), self.task.column_list());
-        let mut sql = String::new();
-        let mut first = rows.start;
-        while first < rows.end {
-            let end = rows.end.min(first + self.knobs.rows_per_statement);
-            sql.push_str(&head);
-            encoder.rows(first..end, &mut sql);
-            sql.push(';');
-            first = end;
-        }
+        let sql = spell(&self.task.generator, &head, self.knobs.rows_per_statement, rows);
         self.session.client.batch_execute(&sql).await?;
         Ok(sql.len() as u64)
     }
+}
+
+/// The rows of a batch, ready to be bound.
+pub(super) fn encode(generator: &Arc<TableGenerator>, rows: Range<u64>) -> Parameters {
+    let mut encoded = Parameters::new(Arc::clone(generator));
+    encoded.set_rows(rows);
+    encoded
+}
+
+/// The statements of a batch as text; each begins with `head`.
+pub(super) fn spell(
+    generator: &Arc<TableGenerator>,
+    head: &str,
+    rows_per_statement: u64,
+    rows: Range<u64>,
+) -> String {
+    let mut encoder = LiteralEncoder::new(Arc::clone(generator));
+    let mut sql = String::new();
+    let mut first = rows.start;
+    while first < rows.end {
+        let end = rows.end.min(first + rows_per_statement);
+        sql.push_str(head);
+        encoder.rows(first..end, &mut sql);
+        sql.push(';');
+        first = end;
+    }
+    sql
 }

@@ -8,6 +8,7 @@ mod feed;
 mod generate;
 mod insert;
 mod procedure;
+mod sink;
 mod unnest;
 
 use std::collections::BTreeMap;
@@ -17,6 +18,7 @@ use std::time::{Duration, Instant};
 
 pub use feed::Supply;
 use feed::{Batch, Feed, Schedule, Source};
+pub use sink::{NullSink, Piece};
 
 use super::encode::{StreamError, expressions};
 use super::work::{Progress, WorkDone};
