@@ -97,7 +97,7 @@ deny:
 bench *ARGS:
     cargo bench --bench ratios -- "$@"
 
-# Write the generated files anew: docs/schema/, docs/FORMAT.md, docs/RESULTS.md
+# Write the generated files anew: docs/schema/, docs/FORMAT.md, docs/RESULTS.md, docs/CLAIMS.md
 [group("development")]
 schema:
     UPDATE_DOCS=1 cargo test --quiet --lib --test main -- generated document

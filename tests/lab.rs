@@ -429,6 +429,11 @@ pub(crate) struct Run {
 }
 
 impl Run {
+    /// Its folder, as a word of a command line.
+    pub(crate) fn path(&self) -> &str {
+        self.stored.path.to_str().unwrap()
+    }
+
     pub(crate) fn records(&self) -> Vec<TrialRecord> {
         self.stored.journal.records()
     }

@@ -6,6 +6,7 @@ use super::plan::{self, LeftOut, Totals};
 use super::say;
 use super::servers::Servers;
 use super::space::room;
+use crate::model::BoundTrial;
 use crate::plan::Plan;
 use crate::run::LoadSteps;
 use crate::spec::Spec;
@@ -25,7 +26,25 @@ pub(super) struct Ready {
 pub(super) async fn prepare_all(spec: &Spec, plan: &Plan, servers: &mut Servers) -> Result<Ready, Failure> {
     let totals = plan::totals(spec, plan, Some(servers)).await?;
     room(servers.cache(), totals.disk)?;
-    let mut ready = Ready { totals, first: None, loads: LoadSteps::default() };
+    let (mut first, mut loads) = (None, LoadSteps::default());
+    let left_out = find_servers(spec, plan, servers, |index, bound| {
+        first.get_or_insert(index);
+        loads.add(index, bound);
+    });
+    for line in left_out.await?.lines() {
+        say(&format!("note: {line}"));
+    }
+    Ok(Ready { totals, first, loads })
+}
+
+/// A server for every environment of the plan; `each` is told of every treatment that has one. Returns those that this
+/// machine cannot run.
+pub(super) async fn find_servers(
+    spec: &Spec,
+    plan: &Plan,
+    servers: &mut Servers,
+    mut each: impl FnMut(u64, &BoundTrial),
+) -> Result<LeftOut, Failure> {
     let mut left_out = LeftOut::default();
     // Above this, treatments of one experiment do not bring further environments but by chance;
     // those are prepared when they come.
@@ -35,11 +54,7 @@ pub(super) async fn prepare_all(spec: &Spec, plan: &Plan, servers: &mut Servers)
             left_out.add(spec.design.label(&plan.treatment(index)), why);
             continue;
         }
-        ready.first.get_or_insert(index);
-        ready.loads.add(index, &bound);
+        each(index, &bound);
     }
-    for line in left_out.lines() {
-        say(&format!("note: {line}"));
-    }
-    Ok(ready)
+    Ok(left_out)
 }

@@ -2,6 +2,7 @@
 //! [`TrialRecord::reasons_against`](crate::model::TrialRecord::reasons_against) alone.
 
 mod claims;
+mod client;
 mod contrast;
 mod controls;
 mod noise;
@@ -13,7 +14,9 @@ mod summary;
 mod versus;
 
 pub use crate::stats::MIN_BLOCKS;
-pub use claims::{Comparison, Facts, Judgement, Kind, Precondition, Ratio, Tolerance, Verdict, judge};
+pub use claims::{
+    Comparison, Facts, Judgement, Kind, Precondition, Ratio, Tolerance, Verdict, judge, rebound,
+};
 pub use contrast::{Contrast, FactorContrast, Reading, Within};
 pub use controls::{CeilingUse, ControlSummary, Nearest, NoiseFloor, controls, doubt};
 pub use noise::{Noise, noise};

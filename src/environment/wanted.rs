@@ -1,10 +1,11 @@
 //! Which of the servers on this machine an environment means, and what to do when none of them is it.
 
 use std::fmt;
+use std::path::Path;
 
 use super::EnvironmentError;
 use super::discover::{Binaries, Found};
-use crate::model::{Builder, DEFAULT_BLOCK_SIZE, EnvironmentSpec, VersionRange, block_size_words};
+use crate::model::{Builder, DEFAULT_BLOCK_SIZE, EnvironmentSpec, ServerPin, VersionRange, block_size_words};
 
 /// Which binaries an environment asks for.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -90,6 +91,18 @@ impl Found {
         best.ok_or_else(|| self.nothing_for(wanted))
     }
 
+    /// The usable binaries that an earlier server had: the same program, else the same version, else the same major.
+    pub(crate) fn like(&self, wanted: &Wanted, earlier: &ServerPin, cache: &Path) -> Option<&Binaries> {
+        let same = |binaries: &Binaries| {
+            let checksum = || binaries.checksum(cache).ok().map(|digest| format!("sha256:{digest}"));
+            (earlier.binary.is_some() && checksum() == earlier.binary, binaries.version == earlier.version)
+        };
+        let of_its_major = |binaries: &&Binaries| Some(binaries.major) == earlier.major();
+        let allowed = self.usable.iter().filter(|binaries| wanted.fits(binaries)).filter(of_its_major);
+        // Of equals the last is taken; the search is in order of preference.
+        allowed.rev().max_by_key(|binaries| same(binaries))
+    }
+
     fn nothing_for(&self, wanted: &Wanted) -> EnvironmentError {
         let mut reason = format!("no {wanted} on this machine");
         for binaries in &self.usable {
@@ -161,6 +174,46 @@ mod tests {
         let found = Found { usable, refused: Vec::new() };
         let chosen = found.choose(&wanted(14, 17)).expect("one");
         assert_eq!((chosen.major, chosen.source.as_str()), (17, "package"));
+    }
+
+    #[test]
+    fn what_an_earlier_run_had_is_preferred_where_it_may_be() {
+        let cache = tempfile::tempdir().expect("a cache");
+        let in_folder = |version: &str, name: &str| {
+            let folder = cache.path().join(name);
+            std::fs::create_dir(&folder).expect("a folder");
+            std::fs::write(folder.join("postgres"), name).expect("a program");
+            Binaries { folder, version: version.to_owned(), ..binaries(15, name) }
+        };
+        let usable = vec![
+            binaries(17, "package"),
+            in_folder("15.1", "first"),
+            in_folder("15.2", "second"),
+            in_folder("15.1", "third"),
+        ];
+        let third = format!("sha256:{}", usable[3].checksum(cache.path()).expect("a checksum"));
+        let found = Found { usable, refused: Vec::new() };
+        let earlier = |version: &str, binary: &str| ServerPin {
+            backend: crate::model::Backend::Local,
+            version: version.to_owned(),
+            image: None,
+            image_id: None,
+            image_digest: None,
+            builder: None,
+            block_size: None,
+            binary: Some(binary.to_owned()),
+        };
+        let like = |version: &str, binary: &str, wanted: &Wanted| {
+            found
+                .like(wanted, &earlier(version, binary), cache.path())
+                .map(|binaries| binaries.source.clone())
+        };
+        let wide = wanted(14, 18);
+        assert_eq!(like("15.9", &third, &wide).as_deref(), Some("third"), "the very program");
+        assert_eq!(like("15.2", "sha256:gone", &wide).as_deref(), Some("second"), "else the version");
+        assert_eq!(like("15.9", "sha256:gone", &wide).as_deref(), Some("first"), "else the major");
+        assert_eq!(like("16.1", "sha256:gone", &wide), None);
+        assert_eq!(like("15.1", &third, &wanted(16, 18)), None, "the environment comes first");
     }
 
     #[test]

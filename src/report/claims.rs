@@ -50,13 +50,10 @@ fn section(judgements: &[Judgement]) -> Section {
     let header = ["claim", "says", "here", "interval", "blocks", "verdict"];
     let mut rows = Vec::new();
     for judgement in judgements {
-        let several = judgement.comparisons.len() > 1;
-        let only = judgement.comparisons.first().filter(|_| !several);
-        let [here, interval, blocks] = only.map_or_else(|| [ours(judgement), none(), none()], numbers);
+        let (first, rest) = lines(judgement);
+        let [here, interval, blocks] = first;
         rows.push(vec![name(judgement), says(judgement), here, interval, blocks, verdict(judgement)]);
-        for comparison in judgement.comparisons.iter().filter(|_| several) {
-            let [here, interval, blocks] = numbers(comparison);
-            let pair = format!("- {}", pair(comparison));
+        for (pair, [here, interval, blocks]) in rest {
             rows.push(vec![pair, String::new(), here, interval, blocks, String::new()]);
         }
     }
@@ -68,7 +65,16 @@ fn section(judgements: &[Judgement]) -> Section {
     }
 }
 
-fn name(judgement: &Judgement) -> String {
+/// Ratio, interval and blocks of a claim, and of each comparison where it makes several.
+pub(super) fn lines(judgement: &Judgement) -> ([String; 3], Vec<(String, [String; 3])>) {
+    let several = judgement.comparisons.len() > 1;
+    let only = judgement.comparisons.first().filter(|_| !several);
+    let first = only.map_or_else(|| [ours(judgement), none(), none()], numbers);
+    let rest = judgement.comparisons.iter().filter(|_| several);
+    (first, rest.map(|comparison| (format!("- {}", pair(comparison)), numbers(comparison))).collect())
+}
+
+pub(super) fn name(judgement: &Judgement) -> String {
     match judgement.reading {
         // Many ids say it themselves.
         Reading::AsCorrected if !judgement.claim.contains("corrected") => {
@@ -78,11 +84,11 @@ fn name(judgement: &Judgement) -> String {
     }
 }
 
-fn verdict(judgement: &Judgement) -> String {
+pub(super) fn verdict(judgement: &Judgement) -> String {
     judgement.verdict.map_or("not judged", Verdict::words).to_owned()
 }
 
-fn says(judgement: &Judgement) -> String {
+pub(super) fn says(judgement: &Judgement) -> String {
     let published = judgement.published;
     match judgement.kind {
         Kind::Ratio => {
@@ -98,8 +104,17 @@ fn says(judgement: &Judgement) -> String {
             let unit = judgement.raw.as_ref().map_or("", |raw| raw.unit.symbol());
             published.map_or_else(none, |value| format!("{} {unit}", number(value)))
         }
-        Kind::NotComparable => published.map_or_else(none, number),
+        Kind::NotComparable => published.map_or_else(|| raw(judgement), number),
     }
+}
+
+/// The values that the source prints, for what cannot be compared.
+fn raw(judgement: &Judgement) -> String {
+    judgement.raw.as_ref().filter(|raw| !raw.of.is_empty()).map_or_else(none, |raw| {
+        let numbers = |of: &[f64]| of.iter().map(|value| number(*value)).collect::<Vec<_>>().join(", ");
+        let to = if raw.to.is_empty() { String::new() } else { format!(" against {}", numbers(&raw.to)) };
+        format!("{}{to} {}", numbers(&raw.of), raw.unit.symbol()).trim_end().to_owned()
+    })
 }
 
 fn ours(judgement: &Judgement) -> String {
@@ -110,7 +125,7 @@ fn ours(judgement: &Judgement) -> String {
 }
 
 /// Ratio, interval and number of blocks.
-fn numbers(comparison: &Comparison) -> [String; 3] {
+pub(super) fn numbers(comparison: &Comparison) -> [String; 3] {
     comparison.ratio.map_or_else(
         || [none(), none(), "0".to_owned()],
         |ratio| {
@@ -144,7 +159,7 @@ fn notes(judgements: &[Judgement]) -> Vec<String> {
     notes
 }
 
-fn note(judgement: &Judgement) -> String {
+pub(super) fn note(judgement: &Judgement) -> String {
     let mut parts = vec![format!("{}: {}", name(judgement), verdict(judgement)), judgement.reason.clone()];
     parts.extend(about(judgement));
     let judged = judgement.verdict.is_some_and(|verdict| verdict != Verdict::NotComparable);

@@ -3,22 +3,27 @@
 //! `layout` decides what is said, once; `terminal` and `markdown` only draw it.
 
 mod claims;
+mod claims_document;
 mod controls;
 mod heading;
 mod layout;
+mod machine;
 mod markdown;
 mod notes;
 mod numbers;
 mod progress;
 mod terminal;
+mod verdicts;
 mod versus;
 
 pub use claims::{claims_markdown, claims_table, verdict_counts};
+pub use claims_document::{Reference, Standing, Tested, TestedClaim, claims_document};
 pub use controls::{controls_markdown, controls_table};
 pub use heading::heading;
 pub use markdown::markdown;
 pub use progress::{FinishedTrial, PlanSize, Progress, WorkingStep};
 pub use terminal::table;
+pub use verdicts::{verdict_pairs, verdicts_table};
 pub use versus::versus_table;
 
 use crate::compare::Summary;

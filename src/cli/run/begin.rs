@@ -6,6 +6,7 @@ use jiff::Timestamp;
 
 use super::RunArguments;
 use crate::cli::failure::Failure;
+use crate::cli::inputs::Inputs;
 use crate::cli::ready::Ready;
 use crate::cli::say;
 use crate::cli::servers::Servers;
@@ -58,13 +59,19 @@ pub(super) async fn controls(plan: Plan, ready: &mut Ready) -> Result<(Plan, Con
     Ok((plan, Controls { treatment, ceilings, left_out }))
 }
 
+/// What was found out before the first trial.
+pub(super) struct Measured {
+    pub(super) controls: Option<Controls>,
+    pub(super) host: HostFacts,
+}
+
 pub(super) fn manifest(
     arguments: &RunArguments,
     spec: &Spec,
     plan: &Plan,
-    servers: &Servers,
+    (servers, inputs): (&Servers, &Inputs),
     run: String,
-    controls: Option<Controls>,
+    measured: Measured,
 ) -> RunManifest {
     RunManifest {
         schema_version: SCHEMA_VERSION,
@@ -83,15 +90,17 @@ pub(super) fn manifest(
                 ..arguments.spec.used()
             },
         },
+        inputs: inputs.records(),
+        rerun_of: arguments.repeat.of.clone(),
         tool: ToolVersion::current(),
         seed: spec.design.seed,
         order_digest: plan.order_digest(),
         trials_planned: plan.trials(),
-        controls,
+        controls: measured.controls,
         design: spec.design.clone(),
         claims: spec.claims.clone(),
         environments: servers.chosen.clone(),
-        host: HostFacts::read(&arguments.results),
+        host: measured.host,
         started_at: Timestamp::now(),
         ended_at: None,
     }
