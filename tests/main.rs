@@ -28,6 +28,7 @@ mod server_needs;
 mod server_own_data;
 mod server_paths;
 mod server_reads;
+mod server_rerun;
 mod server_restore;
 mod server_run;
 mod server_smoke;

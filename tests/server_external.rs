@@ -60,7 +60,7 @@ async fn auto_takes_the_container_and_says_so() {
     let Some(_engine) = engine().await else { return };
     let cache = tempfile::tempdir().expect("folder");
     let ledger = Ledger::open(cache.path(), "auto").expect("ledger");
-    let choice = Choice { on: On::Auto, offline: true, cache: cache.path().to_owned() };
+    let choice = Choice { on: On::Auto, offline: true, cache: cache.path().to_owned(), earlier: None };
     let chosen = choose(&environment(), &choice, &ledger).await.expect("chosen");
     assert_eq!(chosen.provider.backend(), Backend::Container);
     assert!(chosen.why.starts_with("container of image loadlab/postgres:15 on engine "), "{}", chosen.why);
@@ -71,7 +71,7 @@ async fn what_is_asked_for_is_never_replaced() {
     let Some(_engine) = engine().await else { return };
     let cache = tempfile::tempdir().expect("folder");
     let ledger = Ledger::open(cache.path(), "explicit").expect("ledger");
-    let choice = |on| Choice { on, offline: true, cache: cache.path().to_owned() };
+    let choice = |on| Choice { on, offline: true, cache: cache.path().to_owned(), earlier: None };
     let absent = EnvironmentSpec { image: "loadlab/never-made:1".to_owned(), ..environment() };
     let error = choose(&absent, &choice(On::Container), &ledger).await.map(drop).expect_err("no image");
     assert!(error.to_string().contains("loadlab/never-made:1"), "{error}");

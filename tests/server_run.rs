@@ -69,7 +69,9 @@ fn the_quickstart_is_complete(server: Server) {
     let complete = [
         ".lock",
         "captures.parquet",
+        "inputs",
         "journal.jsonl",
+        "loadlab.lock",
         "measurements.parquet",
         "run.json",
         "samples.parquet",

@@ -106,7 +106,7 @@ fn stop(server: &mut Child) {
 }
 
 async fn container(ledger: &Arc<Ledger>) -> Option<Promise> {
-    let choice = Choice { on: On::Container, offline: true, cache: cache() };
+    let choice = Choice { on: On::Container, offline: true, cache: cache(), earlier: None };
     let chosen = match choose(&environment(), &choice, ledger).await {
         Ok(chosen) => chosen,
         Err(error) => {

@@ -40,7 +40,7 @@ pub(super) struct CompareArguments {
 
 /// `slower=5%`.
 #[derive(Debug, Clone, Copy, PartialEq)]
-struct Slower(f64);
+pub(super) struct Slower(f64);
 
 impl FromStr for Slower {
     type Err = String;
@@ -53,32 +53,67 @@ impl FromStr for Slower {
     }
 }
 
+impl CompareArguments {
+    /// Two runs, whatever machines they were made on.
+    pub(super) fn of_runs(first: &Path, second: &Path, format: &str, fail_if: Option<Slower>) -> Self {
+        let text = |path: &Path| path.to_string_lossy().into_owned();
+        Self {
+            first: text(first),
+            second: text(second),
+            run: None,
+            results: PathBuf::from("results"),
+            format: format.to_owned(),
+            fail_if,
+            anyway: true,
+        }
+    }
+}
+
 pub(super) fn compare(arguments: &CompareArguments) -> Result<Exit, Failure> {
+    if arguments.format == "json" {
+        let (json, exit) = compared(arguments)?;
+        print(&format!("{json:#}\n"));
+        return Ok(exit);
+    }
+    let (within, lines, differing) = sides(arguments)?;
+    for difference in &differing {
+        print(&format!("differs: {difference}\n"));
+    }
+    let table = report::versus_table(&lines, !within, options::width());
+    print(&if differing.is_empty() { table } else { format!("\n{table}") });
+    Ok(ended(arguments, &lines))
+}
+
+/// The comparison for machines.
+pub(super) fn compared(arguments: &CompareArguments) -> Result<(serde_json::Value, Exit), Failure> {
+    let (_, lines, differing) = sides(arguments)?;
+    let slower = slower(arguments, &lines);
+    let json = serde_json::json!({"differences": differing, "lines": lines, "slower": slower});
+    Ok((json, ended(arguments, &lines)))
+}
+
+/// Whether both sides are of one run, the lines, and what else differs.
+fn sides(arguments: &CompareArguments) -> Result<(bool, Vec<Line>, Vec<String>), Failure> {
     let levels = |text: &str| text.contains('=') && !Path::new(text).exists();
     let within = levels(&arguments.first) && levels(&arguments.second);
     let (lines, differing) = if within { treatments(arguments)? } else { runs(arguments)? };
     if lines.is_empty() {
         return Err(Failure::wrong("error: the two have no step in common that is valid in both"));
     }
-    let slower = arguments.fail_if.map(|limit| lines.iter().filter(|line| is_slower(line, limit)).count());
-    if arguments.format == "json" {
-        print(&format!(
-            "{:#}\n",
-            serde_json::json!({"differences": differing, "lines": lines, "slower": slower})
-        ));
-    } else {
-        for difference in &differing {
-            print(&format!("differs: {difference}\n"));
-        }
-        let table = report::versus_table(&lines, !within, options::width());
-        print(&if differing.is_empty() { table } else { format!("\n{table}") });
-    }
-    match slower {
+    Ok((within, lines, differing))
+}
+
+fn slower(arguments: &CompareArguments, lines: &[Line]) -> Option<usize> {
+    arguments.fail_if.map(|limit| lines.iter().filter(|line| is_slower(line, limit)).count())
+}
+
+fn ended(arguments: &CompareArguments, lines: &[Line]) -> Exit {
+    match slower(arguments, lines) {
         Some(count) if count > 0 => {
             say(&format!("{count} of {} lines are slower by more than the limit", lines.len()));
-            Ok(Exit::Found)
+            Exit::Found
         }
-        _ => Ok(Exit::Done),
+        _ => Exit::Done,
     }
 }
 

@@ -9,14 +9,18 @@ mod differences;
 mod env;
 mod failure;
 mod hopeless;
+mod inputs;
 mod interrupt;
 mod keep;
+mod lock;
+mod locking;
 mod options;
 mod plan;
 mod power;
 mod ready;
 mod reference;
 mod report;
+mod rerun;
 mod resume;
 mod run;
 mod schema;
@@ -56,6 +60,10 @@ enum Command {
     Report(report::ReportArguments),
     /// Compare two runs, or two treatments of one run, with intervals
     Compare(compare::CompareArguments),
+    /// Repeat a run from its folder alone, also one of another machine, and compare the two
+    Rerun(rerun::RerunArguments),
+    /// Write `loadlab.lock`: checksums of the files, and what servers the environments give here
+    Lock(lock::LockArguments),
     /// Judge the published statements of an experiment by one of its runs
     Claims(claims::ClaimsArguments),
     /// Pack a finished run for a repository; every command reads it as before
@@ -116,6 +124,8 @@ async fn dispatch(command: Command) -> Result<Exit, Failure> {
         Command::Plan(arguments) => plan::plan(&arguments).await,
         Command::Report(arguments) => report::report(&arguments),
         Command::Compare(arguments) => compare::compare(&arguments),
+        Command::Rerun(arguments) => rerun::rerun(arguments).await,
+        Command::Lock(arguments) => lock::lock(arguments).await,
         Command::Claims(arguments) => claims::claims(&arguments),
         Command::Keep(arguments) => keep::keep(&arguments),
         Command::Env(command) => env::env(command).await,

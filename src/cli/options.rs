@@ -93,6 +93,14 @@ pub(super) struct ServerOptions {
     pub(super) offline: bool,
 }
 
+/// The option that holds a run to its lock.
+#[derive(Debug, Clone, Default, Args)]
+pub(super) struct LockOptions {
+    /// Refuse to run when a file or a server is not as `loadlab.lock` says
+    #[arg(long)]
+    pub(super) locked: bool,
+}
+
 /// Whether standard error takes colour.
 pub(super) fn colour() -> bool {
     std::io::stderr().is_terminal() && std::env::var_os("NO_COLOR").is_none_or(|value| value.is_empty())

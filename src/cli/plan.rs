@@ -225,7 +225,7 @@ async fn preview(spec: &Spec, plan: &Plan, on: On) -> Result<Preview, Failure> {
         let bound = spec.bind(&treatment)?;
         if servers.is_none() && bound.needs != Needs::default() {
             let ledger = Ledger::open(&cache, &new_run_id(Timestamp::now()))?;
-            let choice = Choice { on, offline: true, cache: cache.clone() };
+            let choice = Choice { on, offline: true, cache: cache.clone(), earlier: None };
             servers = Some(Servers::new(choice, HashMap::new(), ledger));
         }
         let why = match &mut servers {

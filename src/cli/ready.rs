@@ -25,21 +25,37 @@ pub(super) struct Ready {
 pub(super) async fn prepare_all(spec: &Spec, plan: &Plan, servers: &mut Servers) -> Result<Ready, Failure> {
     let totals = plan::totals(spec, plan, Some(servers)).await?;
     room(servers.cache(), totals.disk)?;
-    let mut ready = Ready { totals, first: None, loads: LoadSteps::default() };
-    let mut left_out = LeftOut::default();
+    let found = find_servers(spec, plan, servers).await?;
+    for line in found.left_out.lines() {
+        say(&format!("note: {line}"));
+    }
+    Ok(Ready { totals, first: found.first, loads: found.loads })
+}
+
+/// What is found out while every treatment gets its server.
+#[derive(Default)]
+pub(super) struct Found {
+    /// The treatments that this machine cannot run.
+    pub(super) left_out: LeftOut,
+    /// The first treatment that it can run.
+    first: Option<u64>,
+    /// The load steps of all that it can run.
+    loads: LoadSteps,
+}
+
+/// A server for every environment of the plan.
+pub(super) async fn find_servers(spec: &Spec, plan: &Plan, servers: &mut Servers) -> Result<Found, Failure> {
+    let mut found = Found::default();
     // Above this, treatments of one experiment do not bring further environments but by chance;
     // those are prepared when they come.
     for index in 0..plan.treatments().min(4_096) {
         let bound = spec.bind(&plan.treatment(index))?;
         if let Err(why) = servers.ready_for(&bound).await? {
-            left_out.add(spec.design.label(&plan.treatment(index)), why);
+            found.left_out.add(spec.design.label(&plan.treatment(index)), why);
             continue;
         }
-        ready.first.get_or_insert(index);
-        ready.loads.add(index, &bound);
+        found.first.get_or_insert(index);
+        found.loads.add(index, &bound);
     }
-    for line in left_out.lines() {
-        say(&format!("note: {line}"));
-    }
-    Ok(ready)
+    Ok(found)
 }

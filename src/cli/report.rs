@@ -1,6 +1,6 @@
 //! `loadlab report [RUN]`: the results of a run.
 
-use std::path::{Path, PathBuf};
+use std::path::{Component, Path, PathBuf};
 
 use clap::Args;
 
@@ -88,10 +88,22 @@ pub(super) fn summary(manifest: &RunManifest, records: &[TrialRecord]) -> Summar
     if manifest.smoke { summary.unjudged() } else { summary }
 }
 
-/// A run by its folder, by the name of its experiment, or the newest of all.
+/// A run of any experiment by its name.
+fn run_called(name: &Path, results: &Path) -> Option<PathBuf> {
+    let mut parts = name.components();
+    let (Some(Component::Normal(_)), None) = (parts.next(), parts.next()) else { return None };
+    let experiments = results.read_dir().into_iter().flatten().flatten();
+    let mut runs = experiments.map(|experiment| experiment.path().join(name));
+    runs.find(|path| path.join("run.json").is_file())
+}
+
+/// A run by its folder, by its name, by the name of its experiment, or the newest of all.
 pub(super) fn find(run: Option<&Path>, results: &Path) -> Result<PathBuf, Failure> {
     if let Some(path) = run.filter(|path| path.join("run.json").is_file()) {
         return Ok(path.to_owned());
+    }
+    if let Some(path) = run.and_then(|name| run_called(name, results)) {
+        return Ok(path);
     }
     // The folder of an experiment means its newest run.
     let folder = run.filter(|path| path.is_dir()).and_then(|path| path.file_name().zip(path.parent()));

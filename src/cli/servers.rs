@@ -5,11 +5,11 @@ use std::collections::HashMap;
 use std::path::Path;
 use std::sync::Arc;
 
-use crate::environment::choose::{Choice, On, choose, one_line};
+use crate::environment::choose::{Choice, Chosen, On, choose, one_line};
 use crate::environment::ledger::Ledger;
 use crate::environment::needs::{Machine, wrong_server};
 use crate::environment::{EnvironmentError, Provider};
-use crate::model::{Backend, BoundTrial, EnvironmentSpec, Needs, Step, StepKind};
+use crate::model::{Backend, BoundTrial, EnvironmentSpec, Needs, PinnedServer, Step, StepKind};
 use crate::store::EnvironmentChoice;
 
 /// The providers of a run by what their environment asks for, settings aside.
@@ -24,6 +24,10 @@ pub(super) struct Servers {
     machine_and_local: Option<Machine>,
     /// What was taken for which environment, and why; for the record.
     pub(super) chosen: Vec<EnvironmentChoice>,
+    /// What each environment got; for `loadlab.lock`.
+    pub(super) pinned: Vec<PinnedServer>,
+    /// What an earlier run got, which is preferred where there is a choice.
+    pub(super) earlier: Vec<PinnedServer>,
 }
 
 /// The provider of a treatment's server, or why the treatment is not run here.
@@ -40,6 +44,8 @@ impl Servers {
             machine: None,
             machine_and_local: None,
             chosen: Vec::new(),
+            pinned: Vec::new(),
+            earlier: Vec::new(),
         }
     }
 
@@ -156,10 +162,15 @@ impl Servers {
     ) -> Result<Arc<dyn Provider>, EnvironmentError> {
         let offline = self.choice.offline || !prepare;
         let choice = Choice { on, offline, ..self.choice.clone() };
-        let chosen = choose(spec, &choice, &self.ledger).await?;
+        let chosen = self.choose_like_earlier(spec, choice).await?;
         let provider: Arc<dyn Provider> = Arc::from(chosen.provider);
         if prepare {
             provider.prepare().await?;
+            let pin =
+                PinnedServer { environment: spec.name.clone(), asks: spec.asks(), is: provider.pin().await? };
+            if !self.pinned.contains(&pin) {
+                self.pinned.push(pin);
+            }
         }
         let choice = EnvironmentChoice {
             environment: spec.name.clone(),
@@ -170,6 +181,38 @@ impl Servers {
             self.chosen.push(choice);
         }
         Ok(provider)
+    }
+
+    /// As an earlier run had it, if that is known and still here; else whatever fits.
+    async fn choose_like_earlier(
+        &self,
+        spec: &EnvironmentSpec,
+        choice: Choice,
+    ) -> Result<Chosen, EnvironmentError> {
+        let asks = spec.asks();
+        let same = |pin: &&PinnedServer| pin.environment == spec.name && pin.asks == asks;
+        let fits = |pin: &&PinnedServer| match backend(choice.on) {
+            Some(backend) => pin.is.backend == backend,
+            // A server that already runs is never touched without being asked for.
+            None => pin.is.backend != Backend::External,
+        };
+        let Some(pin) = self.earlier.iter().filter(same).find(fits) else {
+            return choose(spec, &choice, &self.ledger).await;
+        };
+        let on = match pin.is.backend {
+            Backend::Container => On::Container,
+            Backend::Local => On::Local,
+            Backend::External => On::External,
+        };
+        let like = Choice { on, earlier: Some(pin.is.clone()), ..choice.clone() };
+        match choose(spec, &like, &self.ledger).await {
+            Err(EnvironmentError::Unavailable { .. } | EnvironmentError::ContainerEngine { .. })
+                if choice.on != on =>
+            {
+                choose(spec, &choice, &self.ledger).await
+            }
+            chosen => chosen,
+        }
     }
 
     /// Where an environment's servers run: as the command line says, else where the treatment needs them, else where

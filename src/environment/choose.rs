@@ -5,12 +5,12 @@ use std::path::PathBuf;
 use std::str::FromStr;
 use std::sync::Arc;
 
-use super::container::{ContainerEngine, ContainerProvider, ResolvedImage, resolve};
+use super::container::{ContainerEngine, ContainerProvider, ResolvedImage, resolve_like};
 use super::external::ExternalProvider;
 use super::ledger::Ledger;
 use super::local::LocalProvider;
 use super::{EnvironmentError, Provider};
-use crate::model::{ConnectionPath, DEFAULT_BLOCK_SIZE, EnvironmentSpec, block_size_words};
+use crate::model::{ConnectionPath, DEFAULT_BLOCK_SIZE, EnvironmentSpec, ServerPin, block_size_words};
 
 /// What the user asked for with `--on`.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
@@ -60,6 +60,8 @@ pub struct Choice {
     pub offline: bool,
     /// Cache folder.
     pub cache: PathBuf,
+    /// What an earlier run had, which is preferred where the environment leaves a choice.
+    pub earlier: Option<ServerPin>,
 }
 
 /// A provider and why it was taken.
@@ -145,7 +147,7 @@ async fn container(
         });
     }
     let engine = ContainerEngine::connect().await?;
-    let image = resolve(&engine, spec, choice.offline).await?;
+    let image = resolve_like(&engine, spec, choice.offline, choice.earlier.as_ref()).await?;
     let why = container_sentence(&image, &engine.facts().version, since);
     let provider = ContainerProvider::new(engine, image, spec, choice.cache.clone(), ledger);
     Ok(Chosen { provider: Box::new(provider), why })
@@ -172,7 +174,9 @@ async fn local(
             remedy: "use --on container, or take it out of the environment".to_owned(),
         });
     }
-    let (provider, source) = LocalProvider::find(spec, &choice.cache, choice.offline, ledger).await?;
+    let earlier = choice.earlier.as_ref();
+    let (provider, source) =
+        LocalProvider::find_like(spec, &choice.cache, choice.offline, ledger, earlier).await?;
     Ok(Chosen { provider: Box::new(provider), why: format!("local server, {since}; {source}") })
 }
 

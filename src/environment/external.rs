@@ -17,7 +17,7 @@ use super::ledger::{Ledger, Owner};
 use super::program::Pipeline;
 use super::{Boxed, EnvironmentError, Instance, InstanceFacts, Launch, Programs, Provider, Running, Usage};
 use crate::engine::postgres::{Endpoint, Role, Secret, Session};
-use crate::model::{Backend, EnvironmentSpec};
+use crate::model::{Backend, EnvironmentSpec, ServerPin, UNKNOWN};
 
 /// Connecting and asking.
 const CALL_DEADLINE: Duration = Duration::from_secs(15);
@@ -156,6 +156,21 @@ impl Provider for ExternalProvider {
         Box::pin(async {
             self.server().await?;
             self.sweep().await
+        })
+    }
+
+    fn pin(&self) -> Boxed<'_, Result<ServerPin, EnvironmentError>> {
+        Box::pin(async {
+            Ok(ServerPin {
+                backend: Backend::External,
+                version: self.server().await?.version.clone(),
+                image: None,
+                image_id: None,
+                image_digest: None,
+                builder: None,
+                block_size: None,
+                binary: Some(UNKNOWN.to_owned()),
+            })
         })
     }
 

@@ -24,7 +24,9 @@ use super::template::{Maker, Template};
 use super::wanted::Wanted;
 use super::{Boxed, EnvironmentError, Instance, InstanceFacts, Launch, Provider, fresh, overlay};
 use crate::engine::postgres::{Endpoint, Exchange, Secret};
-use crate::model::{Backend, ConnectionPath, EnvironmentSpec, FreshMethod, InitOptions};
+use crate::model::{
+    Backend, ConnectionPath, EnvironmentSpec, FreshMethod, InitOptions, ServerPin, block_size_words,
+};
 
 /// How long a server may take to answer.
 pub(super) const START_DEADLINE: Duration = Duration::from_mins(1);
@@ -71,20 +73,23 @@ impl LocalProvider {
         }
     }
 
-    /// Finds binaries for an environment, or fetches some unless `offline`. Returns the provider and, as
+    /// Finds binaries for an environment, or fetches some unless `offline`; of several, those of an `earlier` server,
+    /// or of its version, are preferred. Returns the provider and, as
     /// a sentence without paths, why these were taken.
     ///
     /// # Errors
     /// When there are none: everything that was found and tried.
-    pub async fn find(
+    pub async fn find_like(
         spec: &EnvironmentSpec,
         cache: &Path,
         offline: bool,
         ledger: &Arc<Ledger>,
+        earlier: Option<&ServerPin>,
     ) -> Result<(Self, String), EnvironmentError> {
         let found = discover(spec.binaries.as_deref(), cache).await?;
         let wanted = Wanted::of(spec);
-        let (binaries, why) = match found.choose(&wanted) {
+        let preferred = earlier.and_then(|earlier| found.like(&wanted, earlier, cache));
+        let (binaries, why) = match preferred.map_or_else(|| found.choose(&wanted), Ok) {
             Ok(binaries) => {
                 let why = format!("PostgreSQL {} found by: {}", binaries.version, binaries.source);
                 (binaries.clone(), why)
@@ -94,7 +99,9 @@ impl LocalProvider {
                 return Err(nothing);
             }
             Err(nothing) => {
-                let binaries = install(spec.versions.max, spec.builder, cache, offline, ledger)
+                let allowed = |major: &u32| spec.versions.contains(*major);
+                let major = earlier.and_then(ServerPin::major).filter(allowed).unwrap_or(spec.versions.max);
+                let binaries = install(major, spec.builder, cache, offline, ledger)
                     .await
                     .map_err(|error| both(&nothing, &error))?;
                 let why = format!("PostgreSQL {} was fetched: {}", binaries.version, binaries.source);
@@ -102,6 +109,19 @@ impl LocalProvider {
             }
         };
         Ok((Self::new(spec, cache, binaries, ledger), why))
+    }
+
+    /// [`LocalProvider::find_like`] without an earlier server.
+    ///
+    /// # Errors
+    /// As there.
+    pub async fn find(
+        spec: &EnvironmentSpec,
+        cache: &Path,
+        offline: bool,
+        ledger: &Arc<Ledger>,
+    ) -> Result<(Self, String), EnvironmentError> {
+        Self::find_like(spec, cache, offline, ledger, None).await
     }
 
     /// The binaries it starts.
@@ -251,6 +271,21 @@ impl Provider for LocalProvider {
                 self.template(&self.init, prepared).await?;
             }
             Ok(())
+        })
+    }
+
+    fn pin(&self) -> Boxed<'_, Result<ServerPin, EnvironmentError>> {
+        Box::pin(async {
+            Ok(ServerPin {
+                backend: Backend::Local,
+                version: self.binaries.version.clone(),
+                image: None,
+                image_id: None,
+                image_digest: None,
+                builder: Some(self.binaries.builder.word().to_owned()),
+                block_size: Some(block_size_words(self.binaries.block_size)),
+                binary: Some(format!("sha256:{}", self.binaries.checksum(&self.cache)?)),
+            })
         })
     }
 

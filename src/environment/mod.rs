@@ -41,7 +41,7 @@ use std::pin::Pin;
 
 use self::program::{Pipeline, PipelineEnd};
 use crate::engine::postgres::{Endpoint, Exchange};
-use crate::model::{Backend, EnvironmentSpec};
+use crate::model::{Backend, EnvironmentSpec, ServerPin};
 
 /// A boxed future, so that the two traits here can be used as objects.
 pub type Boxed<'a, T> = Pin<Box<dyn Future<Output = T> + Send + 'a>>;
@@ -56,6 +56,9 @@ pub trait Provider: Send + Sync {
 
     /// Makes whatever is made once: template, baked image. Safe to call again; cheap when nothing is missing.
     fn prepare(&self) -> Boxed<'_, Result<(), EnvironmentError>>;
+
+    /// What its servers really are, for `loadlab.lock`; after [`Provider::prepare`].
+    fn pin(&self) -> Boxed<'_, Result<ServerPin, EnvironmentError>>;
 
     /// Finds the client programs that dumps and restores need; called before the first trial that has such a step.
     fn find_programs(&self) -> Boxed<'_, Result<(), EnvironmentError>>;

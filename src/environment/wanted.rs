@@ -1,10 +1,11 @@
 //! Which of the servers on this machine an environment means, and what to do when none of them is it.
 
 use std::fmt;
+use std::path::Path;
 
 use super::EnvironmentError;
 use super::discover::{Binaries, Found};
-use crate::model::{Builder, DEFAULT_BLOCK_SIZE, EnvironmentSpec, VersionRange, block_size_words};
+use crate::model::{Builder, DEFAULT_BLOCK_SIZE, EnvironmentSpec, ServerPin, VersionRange, block_size_words};
 
 /// Which binaries an environment asks for.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -88,6 +89,18 @@ impl Found {
         // `max_by_key` takes the last of equals; the search is in order of preference.
         let best = allowed.rev().max_by_key(|binaries| (own(binaries), binaries.major));
         best.ok_or_else(|| self.nothing_for(wanted))
+    }
+
+    /// The usable binaries that an earlier server had: the same program, else the same version, else the same major.
+    pub(crate) fn like(&self, wanted: &Wanted, earlier: &ServerPin, cache: &Path) -> Option<&Binaries> {
+        let same = |binaries: &Binaries| {
+            let checksum = || binaries.checksum(cache).ok().map(|digest| format!("sha256:{digest}"));
+            (earlier.binary.is_some() && checksum() == earlier.binary, binaries.version == earlier.version)
+        };
+        let of_its_major = |binaries: &&Binaries| Some(binaries.major) == earlier.major();
+        let allowed = self.usable.iter().filter(|binaries| wanted.fits(binaries)).filter(of_its_major);
+        // Of equals the last is taken; the search is in order of preference.
+        allowed.rev().max_by_key(|binaries| same(binaries))
     }
 
     fn nothing_for(&self, wanted: &Wanted) -> EnvironmentError {

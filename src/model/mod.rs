@@ -13,6 +13,7 @@ mod environment;
 mod measurement;
 mod metric;
 mod needs;
+mod pin;
 mod pressure;
 mod read_state;
 mod sample;
@@ -35,6 +36,7 @@ pub use measurement::{
 };
 pub use metric::{METRICS, MetricKind, Nature, metric_kind};
 pub use needs::{Bound, Needs, Relation};
+pub use pin::{Input, PinnedServer, ServerPin, UNKNOWN};
 pub use pressure::Pressure;
 pub use read_state::{ReadState, Scanned};
 pub use sample::{Outside, Phase, Sample};

@@ -84,7 +84,7 @@ pub(super) fn name(judgement: &Judgement) -> String {
     }
 }
 
-fn verdict(judgement: &Judgement) -> String {
+pub(super) fn verdict(judgement: &Judgement) -> String {
     judgement.verdict.map_or("not judged", Verdict::words).to_owned()
 }
 
@@ -125,7 +125,7 @@ fn ours(judgement: &Judgement) -> String {
 }
 
 /// Ratio, interval and number of blocks.
-fn numbers(comparison: &Comparison) -> [String; 3] {
+pub(super) fn numbers(comparison: &Comparison) -> [String; 3] {
     comparison.ratio.map_or_else(
         || [none(), none(), "0".to_owned()],
         |ratio| {

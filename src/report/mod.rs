@@ -12,6 +12,7 @@ mod notes;
 mod numbers;
 mod progress;
 mod terminal;
+mod verdicts;
 mod versus;
 
 pub use claims::{claims_markdown, claims_table, verdict_counts};
@@ -21,6 +22,7 @@ pub use heading::heading;
 pub use markdown::markdown;
 pub use progress::{FinishedTrial, PlanSize, Progress, WorkingStep};
 pub use terminal::table;
+pub use verdicts::{verdict_pairs, verdicts_table};
 pub use versus::versus_table;
 
 use crate::compare::Summary;

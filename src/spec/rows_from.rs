@@ -1,6 +1,6 @@
 //! `rows_from`: files with rows, converted once and tied to the columns of a table.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::path::{Component, Path, PathBuf};
 use std::sync::{Arc, Mutex, PoisonError};
 
@@ -23,6 +23,8 @@ pub struct RowFiles {
     folder: PathBuf,
     cache: PathBuf,
     made: Mutex<BTreeMap<String, Outcome>>,
+    /// As the experiment names them.
+    named: Mutex<BTreeSet<String>>,
 }
 
 impl RowFiles {
@@ -30,13 +32,19 @@ impl RowFiles {
     #[must_use]
     pub fn new(folder: &Path, cache: Option<&Path>) -> Self {
         let cache = cache.map_or_else(|| std::env::temp_dir().join(FALLBACK), Path::to_owned);
-        Self { folder: folder.to_owned(), cache, made: Mutex::default() }
+        Self { folder: folder.to_owned(), cache, made: Mutex::default(), named: Mutex::default() }
     }
 
     fn convert(&self, file: &RowFile, wanted: &[Wanted]) -> Outcome {
         let mut made = self.made.lock().unwrap_or_else(PoisonError::into_inner);
         let key = format!("{file:?} {wanted:?}");
         made.entry(key).or_insert_with(|| convert(file, wanted, &self.cache).map(Arc::new)).clone()
+    }
+
+    /// All files that were read so far, as the experiment names them.
+    #[must_use]
+    pub fn named(&self) -> Vec<String> {
+        self.named.lock().unwrap_or_else(PoisonError::into_inner).iter().cloned().collect()
     }
 
     /// Identities of all files that were read so far, for the experiment's hash.
@@ -155,6 +163,7 @@ impl TableBinder<'_> {
             RowFormat::Parquet
         };
         let row_file = RowFile { path: self.rows.folder.join(name), format };
+        self.rows.named.lock().unwrap_or_else(PoisonError::into_inner).insert(name.clone());
         (found.items.len() == before).then_some((row_file, key))
     }
 

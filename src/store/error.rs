@@ -52,6 +52,28 @@ pub enum StoreError {
         /// `process 123`, or `another process`.
         owner: String,
     },
+    /// A file of a run has a name that is no place in its folder.
+    #[error("{name:?} is no place in a run's `inputs/`: the run's `run.json` was changed by hand")]
+    BadInput {
+        /// The name.
+        name: String,
+    },
+    /// A run's files are not all there.
+    #[error("{}: cannot be repeated from this folder alone:\n  {problems}", path.display())]
+    InputsMissing {
+        /// The run folder.
+        path: PathBuf,
+        /// A line for each file.
+        problems: String,
+    },
+    /// `loadlab.lock` cannot be understood.
+    #[error("{}: cannot be used: {reason}; lock it again with `loadlab lock FILE`", path.display())]
+    BadLock {
+        /// The file.
+        path: PathBuf,
+        /// Why.
+        reason: String,
+    },
     /// The disk of the results is full.
     #[error("{}: no space left; {}; make room, then continue with `run --resume`", path.display(),
         if *kept { "all finished trials are safe in the journal" } else { "what the last trial gave is lost, all earlier ones are safe in the journal" })]

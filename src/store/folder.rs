@@ -8,8 +8,10 @@ use jiff::Timestamp;
 
 use super::error::{StoreError, io};
 use super::files::{remove_leftovers, sync_folder, write_bytes};
+use super::inputs;
 use super::journal::{Event, Journal, append, encode};
 use super::kept::{is_kept, journal_bytes};
+use super::lock_file::{ExperimentLock, LOCK_FILE, LockFile};
 use super::manifest::{RunManifest, check_name};
 use super::parquet;
 use super::redact::{redact, redact_json};
@@ -139,6 +141,16 @@ impl RunFolder {
         fs::create_dir_all(folder).map_err(io("create", folder))?;
         refuse_link(folder)?;
         write_bytes(&path, redact(text).as_bytes())
+    }
+
+    /// Keeps the copy of a file that shaped the run, as `inputs/<name>`.
+    pub fn keep_input(&self, name: &str, bytes: &[u8]) -> Result<(), StoreError> {
+        inputs::keep(&self.path, name, bytes)
+    }
+
+    /// Writes the run's own `loadlab.lock`.
+    pub fn write_lock(&self, lock: ExperimentLock) -> Result<(), StoreError> {
+        LockFile::of(&self.manifest.experiment, lock).write(&self.path.join(LOCK_FILE))
     }
 
     /// Writes a sentence into the journal.

@@ -5,7 +5,7 @@ use serde::{Deserialize, Serialize};
 
 use super::error::StoreError;
 use super::host::HostFacts;
-use crate::model::{Backend, Claim, Controls, Design};
+use crate::model::{Backend, Claim, Controls, Design, Input};
 
 /// Everything about a run that is not a measurement.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
@@ -23,6 +23,12 @@ pub struct RunManifest {
     pub smoke: bool,
     /// The experiment file.
     pub spec: SpecRecord,
+    /// Every file that shaped the run; `inputs/` holds those that were not left out.
+    #[serde(default)]
+    pub inputs: Vec<Input>,
+    /// The run that this one repeats.
+    #[serde(default)]
+    pub rerun_of: Option<String>,
     /// What wrote this.
     pub tool: ToolVersion,
     /// Seed of the order and of generated rows.

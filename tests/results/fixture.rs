@@ -329,6 +329,8 @@ fn manifest(experiment: &str, run: &str, design: Design, trials: u64) -> RunMani
             hash: "0123456789abcdef".to_owned(),
             options: OptionsUsed { profile: Some("quick".to_owned()), ..OptionsUsed::default() },
         },
+        inputs: Vec::new(),
+        rerun_of: None,
         tool: ToolVersion { version: "0.1.0".to_owned(), commit: "unknown".to_owned() },
         seed: design.seed,
         order_digest: "fedcba".to_owned(),

@@ -6,6 +6,7 @@ use jiff::Timestamp;
 
 use super::RunArguments;
 use crate::cli::failure::Failure;
+use crate::cli::inputs::Inputs;
 use crate::cli::ready::Ready;
 use crate::cli::say;
 use crate::cli::servers::Servers;
@@ -63,6 +64,7 @@ pub(super) fn manifest(
     spec: &Spec,
     plan: &Plan,
     servers: &Servers,
+    inputs: &Inputs,
     run: String,
     controls: Option<Controls>,
 ) -> RunManifest {
@@ -83,6 +85,8 @@ pub(super) fn manifest(
                 ..arguments.spec.used()
             },
         },
+        inputs: inputs.records(),
+        rerun_of: arguments.repeat.of.clone(),
         tool: ToolVersion::current(),
         seed: spec.design.seed,
         order_digest: plan.order_digest(),

@@ -12,8 +12,10 @@ use clap::Args;
 use self::session::Session;
 use super::commands;
 use super::failure::{Exit, Failure};
+use super::inputs::Inputs;
 use super::interrupt;
-use super::options::{self, ControlOptions, ServerOptions, SpecOptions};
+use super::locking::Locking;
+use super::options::{self, ControlOptions, LockOptions, ServerOptions, SpecOptions};
 use super::resume::{reopen, resumed};
 use super::say;
 use super::space::writable;
@@ -21,6 +23,7 @@ use crate::environment::choose::On;
 use crate::plan::Plan;
 use crate::report;
 use crate::spec;
+use crate::store::ExperimentLock;
 
 /// Trials that may be run without being asked for.
 const MANY: u64 = 100_000;
@@ -54,12 +57,39 @@ pub(super) struct RunArguments {
     /// Let numbers count although other runs of loadlab are at work on this machine
     #[arg(long)]
     pub(super) beside_others: bool,
+    #[command(flatten)]
+    pub(super) lock: LockOptions,
+    /// What `rerun` adds.
+    #[arg(skip)]
+    pub(super) repeat: Repeat,
     /// Backends that the first start of a resumed run took, by environment.
     #[arg(skip)]
     pub(super) settled: HashMap<String, On>,
 }
 
-pub(super) async fn run(mut arguments: RunArguments) -> Result<Exit, Failure> {
+/// What a run that repeats another one knows of it.
+#[derive(Debug, Default)]
+pub(super) struct Repeat {
+    /// Name of the run that is repeated.
+    pub(super) of: Option<String>,
+    /// What it was made with; `None` inside when its folder does not say.
+    pub(super) lock: Option<ExperimentLock>,
+    /// Its results are shown by who started it.
+    pub(super) quiet: bool,
+}
+
+/// How a run ended, and where it is if it began.
+pub(super) struct Ended {
+    pub(super) exit: Exit,
+    pub(super) path: Option<PathBuf>,
+}
+
+pub(super) async fn run(arguments: RunArguments) -> Result<Exit, Failure> {
+    Ok(Box::pin(execute(arguments)).await?.exit)
+}
+
+/// Runs an experiment to its end.
+pub(super) async fn execute(mut arguments: RunArguments) -> Result<Ended, Failure> {
     let resumed = match arguments.resume.clone() {
         Some(run) => Some(resumed(&mut arguments, &run)?),
         None => None,
@@ -77,6 +107,9 @@ pub(super) async fn run(mut arguments: RunArguments) -> Result<Exit, Failure> {
         )));
     }
     commands::refuse_unless(arguments.allow_commands, &commands::of_plan(&spec, &plan)?)?;
+    let inputs = Inputs::of(&spec)?;
+    let locking = Locking::of_run(&arguments, resumed.as_deref(), &spec)?;
+    locking.inputs(&inputs.records())?;
     let (folder, plan) = match resumed {
         Some(path) => {
             let (folder, plan) = reopen(&path, &spec, plan)?;
@@ -87,11 +120,12 @@ pub(super) async fn run(mut arguments: RunArguments) -> Result<Exit, Failure> {
     writable(&arguments.results)?;
     let mut cancel = interrupt::watch()?;
     let session = tokio::select! {
-        session = Session::open(arguments, &spec, plan, folder) => session?,
+        session = Session::open(arguments, &spec, plan, folder, (&inputs, &locking)) => session?,
         Ok(_) = cancel.wait_for(|asked| *asked) => {
             say("ended before the first trial");
-            return Ok(Exit::Interrupted);
+            return Ok(Ended { exit: Exit::Interrupted, path: None });
         }
     };
-    session.run(cancel).await
+    let path = Some(session.path().to_owned());
+    Ok(Ended { exit: session.run(cancel).await?, path })
 }

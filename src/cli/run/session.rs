@@ -1,6 +1,7 @@
 //! A run at work: servers, the run's folder, one trial after another, what is said at the end.
 
 use std::cell::Cell;
+use std::path::Path;
 use std::sync::Arc;
 
 use jiff::Timestamp;
@@ -12,6 +13,8 @@ use super::events::store;
 use crate::cli::claims::{facts, judged};
 use crate::cli::failure::{Exit, Failure};
 use crate::cli::hopeless::Hopeless;
+use crate::cli::inputs::Inputs;
+use crate::cli::locking::Locking;
 use crate::cli::ready::prepare_all;
 use crate::cli::report::controlled;
 use crate::cli::servers::Servers;
@@ -29,7 +32,16 @@ use crate::plan::Plan;
 use crate::report::{self, PlanSize, Progress};
 use crate::run::{self, Event, Prepared, Tally};
 use crate::spec::Spec;
-use crate::store::{RunFolder, new_run_id};
+use crate::store::{ExperimentLock, RunFolder, new_run_id};
+
+/// What is shown of the results at the end.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Shows {
+    Table,
+    Json,
+    /// Who started the run shows them.
+    Nothing,
+}
 
 /// A run with its folder, ledger, reaper and servers.
 pub(super) struct Session<'a> {
@@ -41,7 +53,7 @@ pub(super) struct Session<'a> {
     reaper: Reaper,
     todo: Vec<(PlannedTrial, u32)>,
     estimated_seconds: f64,
-    json: bool,
+    shows: Shows,
     allow_commands: bool,
     beside_others: bool,
 }
@@ -53,6 +65,7 @@ impl<'a> Session<'a> {
         spec: &'a Spec,
         mut plan: Plan,
         folder: Option<RunFolder>,
+        (inputs, locking): (&Inputs, &Locking),
     ) -> Result<Self, Failure> {
         if arguments.server.on == On::Container {
             // Told before the clean-up, which would wait for the same engine in vain.
@@ -71,9 +84,12 @@ impl<'a> Session<'a> {
             Failure::environment(format!("error: cannot find the program itself: {error}"))
         })?;
         let reaper = Reaper::start(&program, &ledger)?;
-        let choice = Choice { on: arguments.server.on, offline: arguments.server.offline, cache };
+        let (on, offline) = (arguments.server.on, arguments.server.offline);
+        let choice = Choice { on, offline, cache, earlier: None };
         let mut servers = Servers::new(choice, arguments.settled.clone(), Arc::clone(&ledger));
-        let mut ready = match prepare_all(spec, &plan, &mut servers).await {
+        servers.earlier = locking.earlier();
+        let ready = prepare_all(spec, &plan, &mut servers).await;
+        let mut ready = match ready.and_then(|ready| locking.servers(&servers.pinned).map(|()| ready)) {
             Ok(ready) => ready,
             Err(failure) => {
                 reaper.finish(&ledger);
@@ -93,11 +109,18 @@ impl<'a> Session<'a> {
                 (plan, of_run) = (with_control, Some(controls));
                 ready.totals.add_control(spec, &plan)?;
             }
-            let manifest = manifest(&arguments, spec, &plan, &servers, run, of_run);
-            RunFolder::create(&arguments.results, &manifest)?
+            let manifest = manifest(&arguments, spec, &plan, &servers, inputs, run, of_run);
+            let folder = RunFolder::create(&arguments.results, &manifest)?;
+            inputs.keep(&folder)?;
+            folder.write_lock(ExperimentLock::new(&manifest.inputs, &servers.pinned))?;
+            folder
         };
         let todo = todo(&plan, &mut folder)?;
-        let json = arguments.format == "json";
+        let shows = match (arguments.repeat.quiet, arguments.format.as_str()) {
+            (true, _) => Shows::Nothing,
+            (_, "json") => Shows::Json,
+            _ => Shows::Table,
+        };
         let estimated_seconds = ready.totals.seconds;
         let allow_commands = arguments.allow_commands;
         let beside_others = arguments.beside_others;
@@ -110,10 +133,15 @@ impl<'a> Session<'a> {
             reaper,
             todo,
             estimated_seconds,
-            json,
+            shows,
             allow_commands,
             beside_others,
         })
+    }
+
+    /// The run's folder.
+    pub(super) fn path(&self) -> &Path {
+        self.folder.path()
     }
 
     pub(super) async fn run(mut self, cancel: watch::Receiver<bool>) -> Result<Exit, Failure> {
@@ -133,12 +161,15 @@ impl<'a> Session<'a> {
         self.folder.write_parquet()?;
         self.reaper.finish(&self.ledger);
         let tally = ended?;
+        if self.shows == Shows::Nothing {
+            return Ok(exit(tally, &path));
+        }
         let records = self.folder.records()?;
         let summary = crate::cli::report::summary(self.folder.manifest(), &records);
         let controls = controlled(self.folder.manifest(), &records);
         let claims = judged(self.folder.manifest(), &records, controls.as_ref());
         let heading = report::heading(self.folder.manifest(), &records);
-        if self.json {
+        if self.shows == Shows::Json {
             let summary = report::json(&summary);
             let smoke = self.spec.smoke;
             let json = serde_json::json!({"results": path, "smoke": smoke, "heading": heading, "summary": summary, "controls": controls, "claims": claims});

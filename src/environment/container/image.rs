@@ -4,7 +4,7 @@ use bollard::models::ImageInspect;
 
 use super::engine::ContainerEngine;
 use crate::environment::EnvironmentError;
-use crate::model::{EnvironmentSpec, VersionRange};
+use crate::model::{EnvironmentSpec, ServerPin, VersionRange};
 
 /// Repository of the images that `environments/images/build.sh` makes.
 const OWN_REPOSITORY: &str = "loadlab/postgres";
@@ -18,6 +18,10 @@ pub struct ResolvedImage {
     pub id: String,
     /// Major version the image declares (`PG_MAJOR`), if it does.
     pub major: Option<u32>,
+    /// Version the image declares (`PG_VERSION`), if it does.
+    pub version: Option<String>,
+    /// Digest under which a registry gave it.
+    pub repository_digest: Option<String>,
     /// Its entry point.
     pub entrypoint: Vec<String>,
 }
@@ -64,15 +68,38 @@ fn split(image: &str) -> (&str, &str) {
     }
 }
 
-/// Finds the first candidate that is present, else pulls the best one unless `offline`.
+/// The image of an earlier server, by its id, else by its name, if the environment allows it and it is present.
+async fn earlier_image(
+    engine: &ContainerEngine,
+    spec: &EnvironmentSpec,
+    earlier: Option<&ServerPin>,
+) -> Result<Option<ResolvedImage>, EnvironmentError> {
+    let Some((pin, name)) = earlier.and_then(|pin| Some((pin, pin.image.as_ref()?))) else { return Ok(None) };
+    if !candidates(&spec.image, spec.versions).contains(name) {
+        return Ok(None);
+    }
+    for by in pin.image_id.iter().chain([name]) {
+        if let Some(found) = engine.image(by).await? {
+            return pinned(name, &found, spec.versions).map(Some);
+        }
+    }
+    Ok(None)
+}
+
+/// Finds the image of an `earlier` server, else the first candidate that is present, else pulls the best one unless
+/// `offline`.
 ///
 /// # Errors
 /// [`EnvironmentError::Unavailable`] when there is none, with all that was tried.
-pub async fn resolve(
+pub async fn resolve_like(
     engine: &ContainerEngine,
     spec: &EnvironmentSpec,
     offline: bool,
+    earlier: Option<&ServerPin>,
 ) -> Result<ResolvedImage, EnvironmentError> {
+    if let Some(image) = earlier_image(engine, spec, earlier).await? {
+        return Ok(image);
+    }
     let names = candidates(&spec.image, spec.versions);
     for name in &names {
         if let Some(found) = engine.image(name).await? {
@@ -96,6 +123,18 @@ pub async fn resolve(
         Some(found) => pinned(best, &found, spec.versions),
         None => Err(absent("the engine does not know the one it pulled")),
     }
+}
+
+/// [`resolve_like`] without an earlier server.
+///
+/// # Errors
+/// As there.
+pub async fn resolve(
+    engine: &ContainerEngine,
+    spec: &EnvironmentSpec,
+    offline: bool,
+) -> Result<ResolvedImage, EnvironmentError> {
+    resolve_like(engine, spec, offline, None).await
 }
 
 fn remedy(best: &str, names: &[String]) -> String {
@@ -126,12 +165,16 @@ fn pinned(
     if let Some(major) = major.filter(|major| !versions.contains(*major)) {
         return Err(unusable(format!("is PostgreSQL {major}, the environment allows {versions}")));
     }
+    let version = environment.iter().find_map(|entry| entry.strip_prefix("PG_VERSION="));
+    // `17.2-1.pgdg120+1`: what follows is the package's.
+    let version = version.and_then(|version| version.split('-').next()).map(str::to_owned);
+    let repository_digest = image.repo_digests.as_ref().and_then(|digests| digests.first().cloned());
     let entrypoint = config.entrypoint.unwrap_or_default();
     if entrypoint.is_empty() {
         return Err(unusable("has no entry point that makes and runs a cluster".to_owned()));
     }
     let id = image.id.clone().ok_or_else(|| unusable("has no id".to_owned()))?;
-    Ok(ResolvedImage { name: name.to_owned(), id, major, entrypoint })
+    Ok(ResolvedImage { name: name.to_owned(), id, major, version, repository_digest, entrypoint })
 }
 
 #[cfg(test)]

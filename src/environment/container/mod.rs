@@ -18,6 +18,6 @@ mod running;
 mod stats;
 
 pub use engine::{ContainerEngine, EngineFacts};
-pub use image::{ResolvedImage, candidates, resolve};
+pub use image::{ResolvedImage, candidates, resolve, resolve_like};
 pub use labels::BAKED_LABEL;
 pub use provider::ContainerProvider;

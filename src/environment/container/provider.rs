@@ -20,7 +20,7 @@ use crate::environment::engine::RUN_LABEL;
 use crate::environment::files::{file_system, random_hex};
 use crate::environment::ledger::Ledger;
 use crate::environment::{Boxed, EnvironmentError, Instance, InstanceFacts, Launch, Provider};
-use crate::model::{Backend, ConnectionPath, EnvironmentSpec, InitOptions, Storage};
+use crate::model::{Backend, ConnectionPath, EnvironmentSpec, InitOptions, ServerPin, Storage, UNKNOWN};
 
 /// Starts containers of one image, which is resolved once: a name that moves later changes nothing.
 pub struct ContainerProvider {
@@ -190,6 +190,22 @@ impl Provider for ContainerProvider {
 
     fn prepare(&self) -> Boxed<'_, Result<(), EnvironmentError>> {
         Box::pin(async { self.baked(&self.spec.init).await.map(drop) })
+    }
+
+    fn pin(&self) -> Boxed<'_, Result<ServerPin, EnvironmentError>> {
+        Box::pin(async {
+            let major = || self.major().map(|major| major.to_string());
+            Ok(ServerPin {
+                backend: Backend::Container,
+                version: self.image.version.clone().or_else(major).unwrap_or_else(|| UNKNOWN.to_owned()),
+                image: Some(self.image.name.clone()),
+                image_id: Some(self.image.id.clone()),
+                image_digest: self.image.repository_digest.clone(),
+                builder: None,
+                block_size: None,
+                binary: None,
+            })
+        })
     }
 
     fn find_programs(&self) -> Boxed<'_, Result<(), EnvironmentError>> {
