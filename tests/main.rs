@@ -34,6 +34,7 @@ mod server_reads;
 mod server_rerun;
 mod server_restore;
 mod server_run;
+mod server_sabotage;
 mod server_smoke;
 mod server_sql;
 mod server_truth;

@@ -5,7 +5,8 @@ use std::path::Path;
 use serde_json::Value;
 
 use super::failure::Failure;
-use crate::compare::{Facts, Judgement, judge, rebound};
+use super::report::controlled;
+use crate::compare::{Facts, Judgement, doubt, judge, rebound};
 use crate::model::{Claim, Design, Statement, TrialRecord};
 use crate::report::{Reference, Standing, Tested, TestedClaim, claims_document};
 use crate::spec::{LoadOptions, Spec, load};
@@ -48,7 +49,11 @@ fn tested(spec: &Spec, options: &LoadOptions, results: &Path) -> Result<Tested, 
         spec.claims.iter().map(|claim| placed(claim, spec, &run, &records)).collect();
     let known: Vec<Claim> = found.iter().flatten().cloned().collect();
     let facts = super::claims::facts(&run.manifest);
-    let mut judgements = judge(&known, &records, &run.manifest.design, &facts).into_iter();
+    let mut judgements = judge(&known, &records, &run.manifest.design, &facts);
+    if let Some(controls) = controlled(&run.manifest, &records) {
+        doubt(&known, &mut judgements, &controls);
+    }
+    let mut judgements = judgements.into_iter();
     let claims = spec.claims.iter().zip(&found).filter_map(|(claim, found)| match found {
         Ok(_) => Some(TestedClaim {
             source_id: claim.source_id.clone(),

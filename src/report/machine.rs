@@ -6,14 +6,14 @@ use crate::store::{DeviceFacts, HostFacts};
 /// What the machine is, and how it is set up; the second line is left out where nothing of it is known.
 pub(super) fn machine(host: &HostFacts) -> Vec<String> {
     let what = [
+        Some(format!("machine: {} {}", host.os, host.architecture)),
         host.cpu_model.clone(),
         host.cores.map(|cores| format!("{cores} CPU{}", if cores == 1 { "" } else { "s" })),
         host.memory_bytes.map(memory),
         host.virtualisation.as_ref().map(|kind| virtualisation(kind)),
         host.in_container.filter(|inside| *inside).map(|_| "in a container".to_owned()),
     ];
-    let what = what.into_iter().flatten().map(|fact| format!(", {fact}")).collect::<String>();
-    let mut lines = vec![format!("machine: {} {}{what}", host.os, host.architecture)];
+    let mut lines = vec![what.into_iter().flatten().collect::<Vec<_>>().join(", ")];
     let set_up = set_up(host);
     if !set_up.is_empty() {
         lines.push(format!("machine set up: {}", set_up.join(", ")));

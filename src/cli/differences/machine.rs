@@ -26,8 +26,10 @@ const MUST_BE_EQUAL: [(&str, HostFact); 10] = [
     ("NUMA nodes", |host| host.numa_nodes.map(|nodes| nodes.to_string())),
 ];
 
-/// Of what servers' data lie on.
-const OF_DEVICES: [(&str, fn(&DeviceFacts) -> Option<String>); 4] = [
+/// The same about what servers' data lie on.
+type DeviceFact = fn(&DeviceFacts) -> Option<String>;
+
+const OF_DEVICES: [(&str, DeviceFact); 4] = [
     ("file system", |device| device.filesystem.clone()),
     ("device", |device| device.kind.clone()),
     ("rotating device", |device| device.rotational.map(yes_or_no)),
@@ -147,7 +149,8 @@ mod tests {
 
     #[test]
     fn each_fact_that_must_be_equal_is_told() {
-        let changes: [(&str, fn(&mut HostFacts)); 7] = [
+        type Change = fn(&mut HostFacts);
+        let changes: [(&str, Change); 7] = [
             ("architecture: x86_64 / aarch64", |host| host.architecture = "aarch64".to_owned()),
             ("CPU: A / B", |host| host.cpu_model = Some("B".to_owned())),
             ("memory: 8000000000 / 9000000000", |host| host.memory_bytes = Some(9_000_000_000)),
