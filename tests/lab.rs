@@ -97,6 +97,8 @@ pub(crate) struct Lab {
     variables: Vec<(String, String)>,
     /// Whether runs may go on beside others: tests run in parallel.
     beside_others: bool,
+    /// The folder of a cache in memory, removed at the end.
+    _memory: Option<tempfile::TempDir>,
 }
 
 impl Lab {
@@ -126,6 +128,16 @@ impl Lab {
         Self { cache: lab.folder.path().join("c"), ..lab }
     }
 
+    /// With a cache of its own in memory; `None` where the machine has no folder for that.
+    pub(crate) fn in_memory() -> Option<Self> {
+        let memory = Path::new("/dev/shm");
+        let folder = tempfile::Builder::new().prefix("lab").tempdir_in(memory).ok()?;
+        let lab = Self::with(PathBuf::new());
+        // The server's account must be able to enter.
+        fs::set_permissions(folder.path(), std::os::unix::fs::PermissionsExt::from_mode(0o755)).unwrap();
+        Some(Self { cache: folder.path().join("c"), _memory: Some(folder), ..lab })
+    }
+
     /// With a cache for servers that are fetched: in that of all tests they would be taken for the others' servers.
     pub(crate) fn with_fetched_servers() -> Self {
         Self::with(shared_cache().with_file_name("cache-of-fetched-servers"))
@@ -134,7 +146,7 @@ impl Lab {
     fn with(cache: PathBuf) -> Self {
         // In the usual place for temporary files, where paths are short enough for sockets.
         let folder = tempfile::Builder::new().prefix("lab").tempdir().unwrap();
-        let lab = Self { folder, cache, variables: Vec::new(), beside_others: true };
+        let lab = Self { folder, cache, variables: Vec::new(), beside_others: true, _memory: None };
         for server in [Server::Local, Server::Container] {
             let text = format!(
                 "environment: for tests\nengine: postgres\nversions: {}\n\

@@ -3,6 +3,7 @@
 #![expect(clippy::unwrap_used, reason = "a test may end at the first surprise")]
 
 mod bad_input;
+mod determinism;
 mod invalid;
 mod lab;
 mod python_results;
@@ -12,6 +13,8 @@ mod server_build;
 mod server_clean;
 mod server_command;
 mod server_container;
+mod server_controls;
+mod server_determinism;
 mod server_duration;
 mod server_encode;
 mod server_experiments;
@@ -31,6 +34,7 @@ mod server_reads;
 mod server_rerun;
 mod server_restore;
 mod server_run;
+mod server_sabotage;
 mod server_smoke;
 mod server_sql;
 mod server_truth;

@@ -94,12 +94,18 @@ fn a_run_is_repeated_elsewhere_when_nothing_but_its_folder_is_left() {
     fs::rename(&first.path, &moved).unwrap();
     fs::remove_dir_all(lab.folder().join("project")).unwrap();
     fs::remove_dir_all(lab.folder().join("results")).unwrap();
+    // As if it came from another machine, which is said and stops nothing.
+    let manifest = fs::read_to_string(moved.join("run.json")).unwrap();
+    let mut manifest: serde_json::Value = serde_json::from_str(&manifest).unwrap();
+    manifest["host"]["cpu_model"] = "Another CPU".into();
+    fs::write(moved.join("run.json"), manifest.to_string()).unwrap();
     let said = loadlab(&lab, &["rerun", "moved", "--locked"], Server::Local).ended_with(0);
     for part in [
         &*format!("Against run {}", first.manifest.run),
         "The second against the first",
         "Claims, by the first run and by its repetition",
         "No verdict has changed",
+        "differs: CPU: Another CPU / ",
     ] {
         assert!(said.stdout.contains(part), "{part} is not in {}", said.stdout);
     }
@@ -112,7 +118,10 @@ fn a_run_is_repeated_elsewhere_when_nothing_but_its_folder_is_left() {
     assert_eq!(options.profile.as_deref(), Some("few"));
     assert_eq!(options.set, ["tables.t.rows=200"]);
     let records = second.journal.records();
-    assert!(records.len() == 2 && records.iter().all(|record| record.outcome == Outcome::Ok));
+    let own = records.iter().filter(|record| !record.control);
+    assert_eq!(own.clone().filter(|record| record.outcome == Outcome::Ok).count(), 2);
+    let controls = |run: &StoredRun| run.journal.records().iter().filter(|record| record.control).count();
+    assert_eq!(controls(&second), controls(&read_run(&moved).unwrap()), "as in the first");
     assert!(records.iter().flat_map(|record| &record.measurements).any(|step| step.rows == Some(200)));
     assert_eq!(lock(&first_lock(&moved)), lock(&first_lock(&second.path)));
 

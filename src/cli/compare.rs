@@ -132,7 +132,7 @@ fn runs(arguments: &CompareArguments) -> Result<(Vec<Line>, Vec<String>), Failur
     let found = differences(&first, &second);
     if !found.machine.is_empty() && !arguments.anyway {
         return Err(Failure::wrong(format!(
-            "error: the runs were made on different machines or in different places, so their times say nothing about each other:\n  {}\n  \
+            "error: the runs were made on different machines, or in different places of one, so their times say nothing about each other:\n  {}\n  \
              what to do: repeat one of them where the other was made, or compare with --anyway",
             found.machine.join("\n  ")
         )));
@@ -140,7 +140,7 @@ fn runs(arguments: &CompareArguments) -> Result<(Vec<Line>, Vec<String>), Failur
     let (a, b) = (first.journal.records(), second.journal.records());
     let side = |records, design| Side { records, design };
     let lines = versus_run(side(&a, &first.manifest.design), side(&b, &second.manifest.design));
-    Ok((lines, [found.machine, found.other].concat()))
+    Ok((lines, found.all()))
 }
 
 fn treatments(arguments: &CompareArguments) -> Result<(Vec<Line>, Vec<String>), Failure> {

@@ -85,7 +85,7 @@ async fn one(
     let plan = Plan::new(&spec.design).map_err(|error| Failure::wrong(format!("error: {error}")))?;
     let choice = Choice { on: server.on, offline: server.offline, cache: cache_folder(), earlier: None };
     let mut servers = Servers::new(choice, HashMap::new(), Arc::clone(ledger));
-    for line in find_servers(&spec, &plan, &mut servers).await?.left_out.lines() {
+    for line in find_servers(&spec, &plan, &mut servers, |_, _| {}).await?.lines() {
         say(&format!("note: not locked: {line}"));
     }
     Ok(ExperimentLock::new(&Inputs::of(&spec)?.records(), &servers.pinned))

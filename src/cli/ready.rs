@@ -6,6 +6,7 @@ use super::plan::{self, LeftOut, Totals};
 use super::say;
 use super::servers::Servers;
 use super::space::room;
+use crate::model::BoundTrial;
 use crate::plan::Plan;
 use crate::run::LoadSteps;
 use crate::spec::Spec;
@@ -25,37 +26,35 @@ pub(super) struct Ready {
 pub(super) async fn prepare_all(spec: &Spec, plan: &Plan, servers: &mut Servers) -> Result<Ready, Failure> {
     let totals = plan::totals(spec, plan, Some(servers)).await?;
     room(servers.cache(), totals.disk)?;
-    let found = find_servers(spec, plan, servers).await?;
-    for line in found.left_out.lines() {
+    let (mut first, mut loads) = (None, LoadSteps::default());
+    let left_out = find_servers(spec, plan, servers, |index, bound| {
+        first.get_or_insert(index);
+        loads.add(index, bound);
+    });
+    for line in left_out.await?.lines() {
         say(&format!("note: {line}"));
     }
-    Ok(Ready { totals, first: found.first, loads: found.loads })
+    Ok(Ready { totals, first, loads })
 }
 
-/// What is found out while every treatment gets its server.
-#[derive(Default)]
-pub(super) struct Found {
-    /// The treatments that this machine cannot run.
-    pub(super) left_out: LeftOut,
-    /// The first treatment that it can run.
-    first: Option<u64>,
-    /// The load steps of all that it can run.
-    loads: LoadSteps,
-}
-
-/// A server for every environment of the plan.
-pub(super) async fn find_servers(spec: &Spec, plan: &Plan, servers: &mut Servers) -> Result<Found, Failure> {
-    let mut found = Found::default();
+/// A server for every environment of the plan; `each` is told of every treatment that has one. Returns those that this
+/// machine cannot run.
+pub(super) async fn find_servers(
+    spec: &Spec,
+    plan: &Plan,
+    servers: &mut Servers,
+    mut each: impl FnMut(u64, &BoundTrial),
+) -> Result<LeftOut, Failure> {
+    let mut left_out = LeftOut::default();
     // Above this, treatments of one experiment do not bring further environments but by chance;
     // those are prepared when they come.
     for index in 0..plan.treatments().min(4_096) {
         let bound = spec.bind(&plan.treatment(index))?;
         if let Err(why) = servers.ready_for(&bound).await? {
-            found.left_out.add(spec.design.label(&plan.treatment(index)), why);
+            left_out.add(spec.design.label(&plan.treatment(index)), why);
             continue;
         }
-        found.first.get_or_insert(index);
-        found.loads.add(index, &bound);
+        each(index, &bound);
     }
-    Ok(found)
+    Ok(left_out)
 }

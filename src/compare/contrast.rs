@@ -7,6 +7,7 @@ use std::collections::BTreeSet;
 
 use serde::{Deserialize, Serialize};
 
+use super::client::hides_the_server;
 use super::observations::Observations;
 use super::pairs::block_means;
 use super::summary::Metric;
@@ -44,6 +45,9 @@ pub struct Contrast {
     pub pairs_missing: usize,
     /// What may be said.
     pub reading: Reading,
+    /// Whether loadlab itself set the pace while it did the same on both sides: then this says nothing about the server.
+    #[serde(default)]
+    pub client_bound: bool,
     /// The same within each level of the factor that changes it most, when that matters.
     pub within: Option<Within>,
 }
@@ -120,6 +124,7 @@ fn contrast(
 ) -> Option<Contrast> {
     let (factor, level) = of;
     let mut combinations: Vec<Vec<(u32, f64)>> = Vec::new();
+    let mut client_bound = false;
     let mut possible = 0;
     for (treatment, values) in &observations.values {
         if treatment[factor] != level || only.is_some_and(|(other, wanted)| treatment[other] != wanted) {
@@ -133,6 +138,8 @@ fn contrast(
             Some((*block, speed_ratio(observations.metric, *value, *references.get(block)?)?))
         });
         combinations.push(pairs.collect());
+        let work = |levels: &Vec<usize>| observations.client.get(levels);
+        client_bound |= hides_the_server(work(treatment), work(&reference));
     }
     let pairs = combinations.iter().map(Vec::len).sum::<usize>();
     let found = geometric_mean_ratio(&block_means(&combinations), 0.95)?;
@@ -144,6 +151,7 @@ fn contrast(
         pairs,
         pairs_missing: possible - pairs,
         reading: reading(found.n, found.bounds),
+        client_bound,
         within: None,
     })
 }

@@ -17,8 +17,8 @@ use crate::stats::geometric_mean_ratio;
 
 /// Coverage of intervals.
 const LEVEL: f64 = 0.95;
-/// A trial this near to the ceiling of its clients is theirs at least in part. Driver and sockets, which a ceiling does not
-/// have, take about a quarter of a client's time.
+/// A trial this near to the ceiling of its clients is theirs at least in part: driver and sockets, which a ceiling leaves out,
+/// take their share of a client's time as well.
 const NEAR: f64 = 0.7;
 
 /// The controls of a run.

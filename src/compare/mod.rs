@@ -2,6 +2,7 @@
 //! [`TrialRecord::reasons_against`](crate::model::TrialRecord::reasons_against) alone.
 
 mod claims;
+mod client;
 mod contrast;
 mod controls;
 mod noise;

@@ -2,6 +2,7 @@
 
 use std::collections::BTreeMap;
 
+use super::client::ClientWork;
 use super::pairs::Values;
 use super::summary::Metric;
 use crate::model::{Design, Measurement, TrialRecord};
@@ -14,6 +15,8 @@ pub(super) struct Observations {
     pub(super) metric: Metric,
     /// Treatment to block to value.
     pub(super) values: Values,
+    /// What the client did in these trials, by treatment.
+    pub(super) client: BTreeMap<Vec<usize>, ClientWork>,
 }
 
 impl Observations {
@@ -21,6 +24,7 @@ impl Observations {
     pub(super) fn collect(records: &[TrialRecord], design: &Design, step: &str) -> Self {
         let metric = metric_of(records, step);
         let mut values: Values = BTreeMap::new();
+        let mut client: BTreeMap<Vec<usize>, ClientWork> = BTreeMap::new();
         for record in records.iter().filter(|record| is_counted(record, design)) {
             if !reasons(record, step).is_empty() {
                 continue;
@@ -28,9 +32,11 @@ impl Observations {
             if let Some(value) = value(record, step, |measurement| metric.value(measurement)) {
                 let treatment = values.entry(record.trial.treatment.levels.clone()).or_default();
                 treatment.insert(record.trial.block, value);
+                let work = client.entry(record.trial.treatment.levels.clone()).or_default();
+                work.add(record, &[step.to_owned()]);
             }
         }
-        Self { metric, values }
+        Self { metric, values, client }
     }
 }
 

@@ -32,6 +32,9 @@ pub struct Summary {
     /// Why trials were not run.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub left_out: Vec<TrialErrors>,
+    /// What a sync took on the trials' servers, seconds: the median over all trials where it is known.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub sync_seconds: Option<f64>,
 }
 
 /// One step over all treatments.
@@ -162,7 +165,9 @@ pub fn summarise(records: &[TrialRecord], design: &Design) -> Summary {
     for record in records.iter().filter(|record| went_wrong(record.outcome)) {
         *not_ok.entry(record.outcome.name().to_owned()).or_default() += 1;
     }
+    let syncs = records.iter().filter_map(|record| record.server.as_ref()?.sync_seconds);
     Summary {
+        sync_seconds: median(&syncs.collect::<Vec<_>>()),
         errors: errors(&records, went_wrong),
         left_out: errors(&records, |outcome| outcome == Outcome::NotRun),
         not_run: records.iter().filter(|record| record.outcome == Outcome::NotRun).count(),

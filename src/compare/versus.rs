@@ -5,6 +5,7 @@ use std::collections::BTreeMap;
 use serde::{Deserialize, Serialize};
 
 use super::Reading;
+use super::client::{ClientWork, hides_the_server};
 use super::contrast::reading;
 use super::observations::{Observations, is_counted};
 use super::pairs::{block_means, pair_groups};
@@ -44,6 +45,9 @@ pub struct Line {
     pub reading: Reading,
     /// Whether both sides have the very same times: one is then a copy of the other.
     pub identical: bool,
+    /// Whether loadlab itself set the pace while it did the same on both sides: then this says nothing about servers.
+    #[serde(default)]
+    pub client_bound: bool,
 }
 
 /// A run with its design.
@@ -63,6 +67,7 @@ struct Material {
     medians: (Option<f64>, Option<f64>),
     logs: Logs,
     identical: bool,
+    client_bound: bool,
 }
 
 /// Logs of speed: higher is faster.
@@ -118,12 +123,17 @@ pub fn versus_group(side: Side<'_>, first: &Group, second: &Group) -> Vec<Line> 
             medians: (median(&a), median(&b)),
             logs: Logs::Paired(logs),
             identical: same(&a, &b),
+            client_bound: hides_the_server(
+                observations.client.iter().filter(|(levels, _)| first.holds(levels)).map(|(_, work)| work),
+                observations.client.iter().filter(|(levels, _)| second.holds(levels)).map(|(_, work)| work),
+            ),
         });
     }
     lines(found)
 }
 
-type Labelled = BTreeMap<String, BTreeMap<u32, f64>>;
+/// By label of the treatment: values by block, and what the client did.
+type Labelled = BTreeMap<String, (BTreeMap<u32, f64>, ClientWork)>;
 
 /// Valid values of a step by label of the treatment: two designs may number their levels differently.
 fn by_label(side: Side<'_>, step: &str) -> Option<(Metric, Labelled)> {
@@ -132,7 +142,8 @@ fn by_label(side: Side<'_>, step: &str) -> Option<(Metric, Labelled)> {
     for record in side.records.iter().filter(|record| is_counted(record, side.design)) {
         let levels = &record.trial.treatment.levels;
         let values = observations.values.get(levels);
-        labels.extend(values.map(|values| (record.treatment.clone(), values.clone())));
+        let work = observations.client.get(levels).cloned().unwrap_or_default();
+        labels.extend(values.map(|values| (record.treatment.clone(), (values.clone(), work))));
     }
     (!labels.is_empty()).then_some((observations.metric, labels))
 }
@@ -151,13 +162,13 @@ fn apart(
 ) -> Material {
     let logs = |side: &Labelled| {
         let values = labels.iter().map(|label| {
-            let logs = side[*label].iter().map(|(block, value)| (*block, metric.sign() * value.ln()));
+            let logs = side[*label].0.iter().map(|(block, value)| (*block, metric.sign() * value.ln()));
             logs.filter(|(_, log)| log.is_finite()).collect::<Vec<_>>()
         });
         block_means(&values.collect::<Vec<_>>())
     };
     let values = |side: &Labelled| {
-        labels.iter().flat_map(|label| side[*label].values().copied()).collect::<Vec<f64>>()
+        labels.iter().flat_map(|label| side[*label].0.values().copied()).collect::<Vec<f64>>()
     };
     let (of_a, of_b) = (values(a), values(b));
     Material {
@@ -167,6 +178,7 @@ fn apart(
         medians: (median(&of_a), median(&of_b)),
         logs: Logs::Apart(logs(a), logs(b)),
         identical: same(&of_a, &of_b),
+        client_bound: labels.iter().any(|label| hides_the_server([&a[*label].1], [&b[*label].1])),
     }
 }
 
@@ -213,5 +225,6 @@ fn line(material: Material, family: usize) -> Option<Line> {
         detectable: found.filter(|_| fewest >= MIN_BLOCKS).map(f64::exp_m1),
         reading: reading(fewest, together),
         identical: material.identical,
+        client_bound: material.client_bound,
     })
 }

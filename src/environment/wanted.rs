@@ -177,6 +177,46 @@ mod tests {
     }
 
     #[test]
+    fn what_an_earlier_run_had_is_preferred_where_it_may_be() {
+        let cache = tempfile::tempdir().expect("a cache");
+        let in_folder = |version: &str, name: &str| {
+            let folder = cache.path().join(name);
+            std::fs::create_dir(&folder).expect("a folder");
+            std::fs::write(folder.join("postgres"), name).expect("a program");
+            Binaries { folder, version: version.to_owned(), ..binaries(15, name) }
+        };
+        let usable = vec![
+            binaries(17, "package"),
+            in_folder("15.1", "first"),
+            in_folder("15.2", "second"),
+            in_folder("15.1", "third"),
+        ];
+        let third = format!("sha256:{}", usable[3].checksum(cache.path()).expect("a checksum"));
+        let found = Found { usable, refused: Vec::new() };
+        let earlier = |version: &str, binary: &str| ServerPin {
+            backend: crate::model::Backend::Local,
+            version: version.to_owned(),
+            image: None,
+            image_id: None,
+            image_digest: None,
+            builder: None,
+            block_size: None,
+            binary: Some(binary.to_owned()),
+        };
+        let like = |version: &str, binary: &str, wanted: &Wanted| {
+            found
+                .like(wanted, &earlier(version, binary), cache.path())
+                .map(|binaries| binaries.source.clone())
+        };
+        let wide = wanted(14, 18);
+        assert_eq!(like("15.9", &third, &wide).as_deref(), Some("third"), "the very program");
+        assert_eq!(like("15.2", "sha256:gone", &wide).as_deref(), Some("second"), "else the version");
+        assert_eq!(like("15.9", "sha256:gone", &wide).as_deref(), Some("first"), "else the major");
+        assert_eq!(like("16.1", "sha256:gone", &wide), None);
+        assert_eq!(like("15.1", &third, &wanted(16, 18)), None, "the environment comes first");
+    }
+
+    #[test]
     fn when_nothing_fits_everything_seen_is_told() {
         let why = "`postgres --version` fails: libicu missing".to_owned();
         let refused = vec![Refused { folder: "/opt/x".into(), source: "named folder".to_owned(), why }];

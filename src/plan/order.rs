@@ -453,7 +453,7 @@ mod tests {
         let places: Vec<u32> =
             plan.iter().filter(|trial| trial.control).map(|trial| trial.position).collect();
         insta::assert_compact_debug_snapshot!(places, @"[3, 3, 5, 4, 5, 2]");
-        insta::assert_snapshot!(plan.order_digest(), @"");
+        insta::assert_snapshot!(plan.order_digest(), @"4e81e7fce10ab77afd973ca5724546063d30637a9c1a005fe01f9a05da07b52d");
     }
 
     #[test]

@@ -4,7 +4,7 @@ use std::fmt::Write;
 
 use super::layout::{Section, none, reading};
 use super::markdown::{draw as draw_markdown, escape};
-use super::numbers::{bytes, number, percent, times};
+use super::numbers::{bytes, number, percent};
 use super::terminal::{draw, wrap};
 use crate::compare::{CeilingUse, ControlSummary, Nearest, NoiseFloor};
 
@@ -44,25 +44,30 @@ fn noise_floor(controls: &ControlSummary) -> Section {
     let row = |floor: &NoiseFloor| {
         vec![
             floor.step.clone(),
-            percent(floor.differs_by()),
-            times(floor.ratio),
+            signed(floor.ratio),
             floor.interval.map_or_else(none, interval),
             floor.blocks.to_string(),
             if floor.found_one() { "DIFFERS FROM ITSELF" } else { reading(floor.reading) }.to_owned(),
         ]
     };
-    let header = ["step", "differs by", "times as fast", "95 % interval", "blocks", "reading"];
+    let header = ["step", "control faster by", "95 % interval", "blocks", "reading"];
     let treatment = controls.treatment.as_deref().unwrap_or_default();
     Section {
         title: format!("Control: the same treatment against itself ({treatment})"),
         header: header.map(str::to_owned).to_vec(),
         rows: controls.noise_floor.iter().map(row).collect(),
-        words: vec![true, false, false, false, false, true],
+        words: vec![true, false, false, false, true],
     }
 }
 
 fn interval((low, high): (f64, f64)) -> String {
-    format!("{} to {}", times(low), times(high))
+    format!("{} to {}", signed(low), signed(high))
+}
+
+/// `+1.2 %` of 1.012: finer than ratios are shown elsewhere, because little is expected.
+fn signed(ratio: f64) -> String {
+    let sign = if ratio < 1.0 { "-" } else { "+" };
+    format!("{sign}{}", percent((ratio - 1.0).abs()))
 }
 
 /// Of each step and method the ceiling that a trial came nearest to: the others are in `ceilings.parquet`.
@@ -141,8 +146,8 @@ fn floor_words(controls: &ControlSummary) -> Option<String> {
     let interval =
         worst.interval.map_or_else(String::new, |bounds| format!(" (interval {})", interval(bounds)));
     Some(format!(
-        "The machine's noise floor: the same treatment against itself differs by {most}{} in {}{interval}. A difference of that size \
-         between two treatments proves nothing.",
+        "The machine's noise floor: the same treatment against itself differs by {most}{} in {}{interval}. Differences \
+         between treatments that lie in there cannot be told from noise.",
         percent(worst.differs_by()),
         worst.step
     ))

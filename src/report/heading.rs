@@ -1,7 +1,9 @@
-//! What stands above the tables: which run this is, how much of it is there, and on which servers.
+//! What stands above the tables: which run this is, how much of it is there, on which servers and machine.
 
 use std::collections::BTreeMap;
 
+use super::machine::machine;
+use super::numbers::short_seconds;
 use crate::model::{DEFAULT_BLOCK_SIZE, ServerFacts, TrialRecord, block_size_words};
 use crate::store::RunManifest;
 
@@ -20,6 +22,7 @@ pub fn heading(run: &RunManifest, records: &[TrialRecord]) -> Vec<String> {
     lines.push(format!("{}: {}", run.experiment, run.question.trim()));
     lines.push(format!("run {}: {}", run.run, progress(run, records)));
     lines.extend(servers(records));
+    lines.extend(machine(&run.host));
     lines.extend(others(records));
     lines
 }
@@ -82,17 +85,6 @@ fn words(server: &ServerFacts) -> String {
 fn middle(mut seconds: Vec<f64>) -> Option<f64> {
     seconds.sort_by(f64::total_cmp);
     seconds.get(seconds.len().saturating_sub(1) / 2).copied()
-}
-
-/// `4 us`, `0.31 ms`, `12 ms`.
-fn short_seconds(seconds: f64) -> String {
-    if seconds < 0.000_1 {
-        format!("{:.0} us", seconds * 1e6)
-    } else if seconds < 0.01 {
-        format!("{:.2} ms", seconds * 1e3)
-    } else {
-        format!("{:.0} ms", seconds * 1e3)
-    }
 }
 
 /// `15.18` of 150018.

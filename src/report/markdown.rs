@@ -4,6 +4,9 @@ use std::fmt::Write;
 
 use super::heading::SMOKE;
 use super::layout::{Section, layout};
+use super::machine::machine;
+use super::notes::capitalised;
+use super::numbers::short_seconds;
 use crate::compare::Summary;
 use crate::store::RunManifest;
 
@@ -19,7 +22,10 @@ pub fn markdown(summary: &Summary, run: &RunManifest) -> String {
         draw(&mut text, section);
     }
     text.push_str("\n## Notes\n\n");
-    for note in &layout.notes {
+    let sync = summary.sync_seconds.map(|seconds| {
+        format!("A sync took {} (median over trials): a safe COMMIT takes no less.", short_seconds(seconds))
+    });
+    for note in layout.notes.iter().chain(&sync) {
         let _ = writeln!(text, "- {}", escape(note));
     }
     provenance(&mut text, run);
@@ -64,6 +70,7 @@ fn provenance(text: &mut String, run: &RunManifest) {
             known(host.filesystem.as_ref())
         ),
     ];
+    facts.extend(machine(host).into_iter().nth(1).map(|set_up| capitalised(&set_up)));
     facts.extend(
         run.environments.iter().map(|choice| format!("Environment {}: {}", choice.environment, choice.why)),
     );

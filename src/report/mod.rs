@@ -7,6 +7,7 @@ mod claims_document;
 mod controls;
 mod heading;
 mod layout;
+mod machine;
 mod markdown;
 mod notes;
 mod numbers;

@@ -30,6 +30,7 @@ pub(super) fn notes(summary: &Summary, steps: &[&StepSummary], left_out: &[&str]
         );
         notes.extend(verdict(summary, steps));
         notes.extend(interactions(steps));
+        notes.extend(client_bound(steps));
     }
     notes.extend(missing_pairs(steps));
     notes.extend(invalid(steps));
@@ -130,6 +131,27 @@ fn interactions(steps: &[&StepSummary]) -> Option<String> {
     factors.dedup();
     (!factors.is_empty()).then(|| {
         format!("Effects differ by more than 10 % within another factor ({}): read the lines that begin with a dash, not the average.", factors.join(", "))
+    })
+}
+
+/// Effects that are the client's.
+fn client_bound(steps: &[&StepSummary]) -> Option<String> {
+    let lines = |step: &&StepSummary| {
+        let name = step.step.clone();
+        let of_factor = step.contrasts.iter().flat_map(|contrast| {
+            let bound = contrast.levels.iter().filter(|level| level.client_bound);
+            bound.map(|level| format!("{}={}", contrast.factor, level.level)).collect::<Vec<_>>()
+        });
+        let levels = of_factor.collect::<Vec<_>>().join(", ");
+        (!levels.is_empty()).then(|| format!("{name} by {levels}"))
+    };
+    let lines: Vec<String> = steps.iter().filter_map(lines).collect();
+    (!lines.is_empty()).then(|| {
+        format!(
+            "CLIENT-BOUND: {}. Here loadlab itself was the narrow place on a side, and did the same work on both: these lines say what the \
+             client can do and nothing about the server.",
+            lines.join("; ")
+        )
     })
 }
 

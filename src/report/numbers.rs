@@ -78,6 +78,17 @@ pub(super) fn duration(value: f64) -> String {
     }
 }
 
+/// `4 us`, `0.31 ms`, `12 ms`.
+pub(super) fn short_seconds(seconds: f64) -> String {
+    if seconds < 0.000_1 {
+        format!("{:.0} us", seconds * 1e6)
+    } else if seconds < 0.01 {
+        format!("{:.2} ms", seconds * 1e3)
+    } else {
+        format!("{:.0} ms", seconds * 1e3)
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;

@@ -38,7 +38,11 @@ fn row(line: &Line) -> Vec<String> {
         interval,
         line.detectable.map_or_else(none, percent),
         if first == second { first.to_string() } else { format!("{first}, {second}") },
-        if line.identical { "IDENTICAL".to_owned() } else { reading(line.reading).to_owned() },
+        match (line.identical, line.client_bound) {
+            (true, _) => "IDENTICAL".to_owned(),
+            (_, true) => format!("{}, CLIENT-BOUND", reading(line.reading)),
+            _ => reading(line.reading).to_owned(),
+        },
     ]
 }
 
@@ -47,6 +51,13 @@ fn notes(lines: &[Line], between_runs: bool) -> Vec<String> {
     if lines.iter().any(|line| line.identical) {
         notes.push(
             "IDENTICAL: both sides have the same times to the last digit, which two measurements never have: one is a copy of the other."
+                .to_owned(),
+        );
+    }
+    if lines.iter().any(|line| line.client_bound) {
+        notes.push(
+            "CLIENT-BOUND: loadlab itself was the narrow place on a side, and did the same work on both: such a line says what the client can do \
+             and nothing about servers and their settings."
                 .to_owned(),
         );
     }

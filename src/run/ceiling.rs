@@ -1,6 +1,7 @@
 //! The ceiling of the client: how fast it makes and encodes the rows of each load step when there is no server to wait for.
 
 use std::collections::{BTreeMap, HashMap};
+use std::hash::{DefaultHasher, Hash, Hasher};
 use std::time::{Duration, Instant};
 
 use super::client::cpu_seconds;
@@ -22,8 +23,10 @@ const BYTES_PER_LOOK: u64 = 1 << 20;
 /// The load steps of a plan whose rows the client makes, each distinct one once.
 #[derive(Debug, Default)]
 pub struct LoadSteps {
+    /// Those that are measured.
     steps: Vec<LoadStep>,
-    known: HashMap<String, usize>,
+    /// All of them by their hash, with their number.
+    known: HashMap<u64, usize>,
 }
 
 /// A load step: what its rows are and how they are encoded.
@@ -40,32 +43,45 @@ impl LoadSteps {
     pub fn add(&mut self, treatment: u64, trial: &BoundTrial) {
         for step in &trial.steps {
             let StepKind::Load(load) = &step.kind else { continue };
-            let Some((table, (method, words))) = trial.tables.get(load.table).zip(encoding(&load.method))
-            else {
-                continue;
-            };
-            if table.rows == 0 {
-                continue;
+            if let Some(table) = trial.tables.get(load.table) {
+                self.add_step(treatment, &step.name, table, &load.method);
             }
-            let key = format!("{method:?} {} {:?} {}", table.rows, table.columns, table.seed);
-            let index = *self.known.entry(key).or_insert(self.steps.len());
-            if index == self.steps.len() {
-                self.steps.push(LoadStep { table: table.clone(), method, words, of: BTreeMap::new() });
-            }
-            self.steps[index].of.entry(step.name.clone()).or_default().push(treatment);
+        }
+    }
+
+    fn add_step(&mut self, treatment: u64, name: &str, table: &Table, method: &LoadMethod) {
+        let Some((method, words)) = encoding(method).filter(|_| table.rows > 0) else { return };
+        let mut key = DefaultHasher::new();
+        format!("{method:?} {} {:?} {}", table.rows, table.columns, table.seed).hash(&mut key);
+        let next = self.known.len();
+        let index = *self.known.entry(key.finish()).or_insert(next);
+        if index == self.steps.len() && index < MOST {
+            self.steps.push(LoadStep { table: table.clone(), method, words, of: BTreeMap::new() });
+        }
+        if let Some(step) = self.steps.get_mut(index) {
+            step.of.entry(name.to_owned()).or_default().push(treatment);
         }
     }
 
     /// How many are measured.
     #[must_use]
     pub fn measured(&self) -> usize {
-        self.steps.len().min(MOST)
+        self.steps.len()
     }
 
     /// How many are too many to be measured.
     #[must_use]
     pub fn left_out(&self) -> u64 {
-        (self.steps.len() - self.measured()) as u64
+        (self.known.len() - self.steps.len()) as u64
+    }
+
+    /// How many are measured, in words: `3 kinds of load`.
+    #[must_use]
+    pub fn words(&self) -> String {
+        match self.measured() {
+            1 => "1 kind of load".to_owned(),
+            many => format!("{many} kinds of load"),
+        }
     }
 
     /// About how long measuring takes, seconds.
@@ -78,7 +94,7 @@ impl LoadSteps {
     /// Measures them, on this thread. A step whose rows cannot be made has no ceiling: its trials say why.
     #[must_use]
     pub fn measure(self) -> Vec<Ceiling> {
-        self.steps.into_iter().take(MOST).filter_map(measure).collect()
+        self.steps.into_iter().filter_map(measure).collect()
     }
 }
 
@@ -178,4 +194,82 @@ fn repetition(sink: &mut NullSink) -> Span {
     let seconds = start.elapsed().as_secs_f64();
     let cpu_seconds = cpu.zip(cpu_seconds()).map(|(before, after)| after - before);
     Span { made, seconds, cpu_seconds }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::model::{Column, ColumnType, CopyFormat, Generator, Persistence, Scalar, TableCopy};
+
+    fn table(rows: u64) -> Table {
+        let column = Column {
+            name: "c".to_owned(),
+            kind: ColumnType::Int4,
+            sql_type: "integer".to_owned(),
+            not_null: false,
+            nulls: 0.0,
+            generator: Generator::Sequence { start: Scalar::Int(1), step: 1.0 },
+        };
+        Table {
+            name: "t".to_owned(),
+            copies: vec![TableCopy { name: "t".to_owned(), ddl: Vec::new(), indexes: Vec::new() }],
+            columns: vec![column],
+            persistence: Persistence::Logged,
+            partitioned: false,
+            rows,
+            seed: 1,
+        }
+    }
+
+    fn copy(source: CopySource, freeze: bool) -> LoadMethod {
+        LoadMethod::Copy(Copy {
+            format: CopyFormat::Csv,
+            freeze,
+            source,
+            same_transaction: SameTransaction::None,
+            rows_per_commit: None,
+            chunk_bytes: 65_536,
+            header: false,
+        })
+    }
+
+    #[test]
+    fn steps_that_encode_alike_are_measured_once() {
+        let mut steps = LoadSteps::default();
+        steps.add_step(0, "load", &table(10), &copy(CopySource::Client, false));
+        steps.add_step(1, "load", &table(10), &copy(CopySource::Client, true));
+        steps.add_step(1, "again", &table(10), &copy(CopySource::Client, false));
+        steps.add_step(2, "load", &table(20), &copy(CopySource::Client, false));
+        steps.add_step(3, "load", &table(10), &copy(CopySource::Server, false));
+        steps.add_step(4, "load", &table(0), &copy(CopySource::Client, false));
+        assert_eq!((steps.measured(), steps.left_out()), (2, 0), "{steps:?}");
+        let first = BTreeMap::from([("again".to_owned(), vec![1]), ("load".to_owned(), vec![0, 1])]);
+        assert_eq!(steps.steps[0].of, first);
+        assert_eq!(steps.steps[1].of["load"], [2]);
+    }
+
+    #[test]
+    fn what_is_left_out_is_counted() {
+        let mut steps = LoadSteps::default();
+        for rows in 1..=40 {
+            steps.add_step(rows, "load", &table(rows), &copy(CopySource::Client, false));
+        }
+        assert_eq!((steps.measured(), steps.left_out()), (32, 8));
+        assert!((steps.seconds() - 48.0).abs() < 1e-9);
+    }
+
+    #[test]
+    fn a_ceiling_is_of_whole_rows_and_in_words() {
+        let mut steps = LoadSteps::default();
+        let insert =
+            Insert { rows_per_statement: 1, rows_per_batch: 500, rows_per_commit: Some(7), prepared: true };
+        steps.add_step(0, "load", &table(10), &LoadMethod::Insert(insert));
+        let found = steps.measure();
+        let [ceiling] = &found[..] else { panic!("{found:?}") };
+        assert_eq!((ceiling.method.as_str(), ceiling.words.as_str()), ("insert", "insert, 500 rows a batch"));
+        assert!(!ceiling.parameters.contains('7'), "commits are not encoded: {}", ceiling.parameters);
+        // A number of fields, a length and four bytes for each row.
+        assert_eq!(ceiling.payload_bytes, ceiling.rows * 10);
+        assert!(ceiling.range.0 <= ceiling.range.1 && ceiling.rows >= ROWS_PER_LOOK, "{ceiling:?}");
+    }
 }

@@ -3,6 +3,7 @@
 
 use std::collections::HashMap;
 use std::fs;
+use std::path::Path;
 use std::time::{Instant, SystemTime};
 
 use crate::environment::cgroup::OwnCgroup;
@@ -28,9 +29,15 @@ const PAGE_BYTES: u64 = 4096;
 
 impl Machine {
     pub(super) fn now() -> Self {
+        Self::read(Path::new("/proc"))
+    }
+
+    /// With the machine's counters from any folder that has the files of `/proc`.
+    fn read(proc: &Path) -> Self {
+        let text = |name: &str| fs::read_to_string(proc.join(name)).ok();
         Self {
-            ticks: read("/proc/stat").and_then(|text| ticks(&text)),
-            swapped_pages: read("/proc/vmstat").and_then(|text| swapped(&text)),
+            ticks: text("stat").and_then(|text| ticks(&text)),
+            swapped_pages: text("vmstat").and_then(|text| swapped(&text)),
             threads: threads(),
             throttled_periods: OwnCgroup::now().throttled_periods,
             wall: SystemTime::now(),
@@ -79,10 +86,6 @@ impl Machine {
 pub(super) async fn other_runs() -> Option<u64> {
     let looking = tokio::task::spawn_blocking(neighbours::runs);
     looking.await.ok().flatten().map(|found| found.len() as u64)
-}
-
-fn read(path: &str) -> Option<String> {
-    fs::read_to_string(path).ok()
 }
 
 /// Stolen ticks and all ticks of the first line of `/proc/stat` (proc(5): user nice system idle iowait irq softirq
@@ -147,6 +150,36 @@ mod tests {
         assert_eq!(pressure.busiest_client_thread_share, Some(0.95));
         assert_eq!(pressure.clock_disagreement_seconds, Some(1.0));
         assert_eq!(pressure.client_throttled_periods, Some(2));
+    }
+
+    /// Theft, swapping and clocks that jump cannot be had without harm to the machine: the kernel's files are made up instead, and
+    /// everything from there to the guard is real.
+    #[test]
+    fn a_machine_that_steals_swaps_and_jumps_trips_its_guards() {
+        use super::super::guards::{Terms, of_machine};
+        use crate::model::Guard;
+        let proc = tempfile::tempdir().unwrap();
+        let machine = |stolen: u32, swapped: u32| {
+            let stat = format!("cpu  10 0 10 {} 0 0 0 {stolen} 0 0\n", 1000 - stolen);
+            fs::write(proc.path().join("stat"), stat).unwrap();
+            fs::write(proc.path().join("vmstat"), format!("pswpin {swapped}\npswpout 0\n")).unwrap();
+            Machine::read(proc.path())
+        };
+        let second = std::time::Duration::from_secs(1);
+        let later = |machine: Machine, wall: f64, earlier: &Machine| Machine {
+            monotonic: earlier.monotonic + second,
+            wall: earlier.wall + second.mul_f64(wall),
+            threads: HashMap::new(),
+            ticks: machine.ticks.map(|(stolen, all)| (stolen, all + 1000)),
+            ..machine
+        };
+        let before = machine(0, 0);
+        let of =
+            |after: &Machine| of_machine(&after.since(&before), Terms { seconds: 1.0, ..Terms::default() });
+        assert_eq!(of(&later(machine(20, 100), 1.0, &before)), [], "a little of each is usual");
+        assert_eq!(of(&later(machine(100, 0), 1.0, &before)), [Guard::CpuStolen]);
+        assert_eq!(of(&later(machine(0, 2000), 1.0, &before)), [Guard::Swapped]);
+        assert_eq!(of(&later(machine(0, 0), 1.3, &before)), [Guard::ClockDisagrees]);
     }
 
     #[test]

@@ -34,6 +34,8 @@ pub(super) struct Stage<'a> {
     pub(super) report: ServerReport,
     /// Where client programs may write; made for trials that have some.
     pub(super) scratch: Option<PrivatePath>,
+    /// Processes that the kernel had killed for want of memory before the first step.
+    killed_before: Option<u64>,
     /// Dumps that steps have made, by step.
     dumps: Mutex<HashMap<String, Dumped>>,
 }
@@ -90,7 +92,8 @@ impl<'a> Stage<'a> {
         let scratch = runs_programs.then(|| request.prepared.ledger.private_folder()).transpose();
         let scratch = scratch.map_err(|error| WorkError::Program(error.to_string()))?;
         let dumps = Mutex::default();
-        Ok(Self { instance, bound, request, tables, admin, owner, report, scratch, dumps })
+        let killed_before = instance.running.usage().await.memory_kills;
+        Ok(Self { instance, bound, request, tables, admin, owner, report, scratch, killed_before, dumps })
     }
 
     /// Stops the server cleanly, starts it again and connects anew. False when a setting that was asked for is not in force any more.
@@ -109,6 +112,11 @@ impl<'a> Stage<'a> {
         let report = settings::report(&self.admin.client, &asked).await?;
         self.report.postmaster_start = report.postmaster_start;
         Ok(Ok(report.settings.iter().all(|setting| setting.in_force)))
+    }
+
+    /// Whether the kernel killed a process of the server since the first step began: a step that failed has no counters of its own.
+    pub(super) async fn lost_to_memory(&self) -> bool {
+        grown(self.killed_before, self.instance.running.usage().await.memory_kills) > Some(0)
     }
 
     /// Empties the write-behind of earlier steps, so that it is not paid in the next window.

@@ -282,6 +282,9 @@ async fn guard_trial(stage: &Stage<'_>, record: &mut TrialRecord) {
     if restarted(stage).await {
         tripped.push(Guard::ServerRestarted);
     }
+    if stage.lost_to_memory().await {
+        tripped.push(Guard::OutOfMemoryKill);
+    }
     let sync =
         record.server.as_ref().and_then(|server| guards::of_sync(server, stage.is_unsafe_on_purpose()));
     for measurement in &mut record.measurements {

@@ -22,7 +22,7 @@ pub use document::results_document;
 pub use error::StoreError;
 pub use files::can_write;
 pub use folder::{RunFolder, StoredRun, newest_run, read_run};
-pub use host::HostFacts;
+pub use host::{DeviceFacts, HostFacts, StateAtStart};
 pub use inputs::{OUTSIDE, Workspace, secret, too_large};
 pub use journal::{Event, Journal};
 pub use kept::{Kept, is_kept, keep, kept_runs, rewrite};

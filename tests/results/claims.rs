@@ -19,7 +19,7 @@ fn storage(batch: usize) -> Contrast {
     Contrast { of: group(&[(0, 1), (1, batch)]), to: group(&[(0, 0), (1, batch)]) }
 }
 
-fn claim(id: &str, metric: &str, statement: Statement, published: Option<f64>) -> Claim {
+pub(super) fn claim(id: &str, metric: &str, statement: Statement, published: Option<f64>) -> Claim {
     let (steps, name) = metric.rsplit_once('.').unwrap();
     let counter = name.contains("bytes");
     Claim {
@@ -51,7 +51,7 @@ fn ratio(id: &str, batch: usize, published: f64) -> Claim {
     claim(id, "insert.rows_per_second", Statement::Ratio(storage(batch)), Some(published))
 }
 
-fn facts() -> Facts {
+pub(super) fn facts() -> Facts {
     Facts { smoke: false, cores: Some(2), memory_bytes: Some(8 << 30) }
 }
 
@@ -60,7 +60,7 @@ fn judged(example: &Example, claim: Claim) -> Judgement {
 }
 
 /// One claim of every kind, and one for every verdict.
-fn claims() -> Vec<Claim> {
+pub(super) fn claims() -> Vec<Claim> {
     let raw = |unit, of: &[f64], to: &[f64]| {
         Some(RawValues { unit, of: of.to_vec(), to: to.to_vec(), rounding: None })
     };

@@ -10,8 +10,8 @@ use loadlab::model::{
     ServerCounters, ServerFacts, Spans, Treatment, TrialRecord, Unit,
 };
 use loadlab::store::{
-    EnvironmentChoice, HostFacts, OptionsUsed, RunFolder, RunManifest, SCHEMA_VERSION, SpecRecord,
-    ToolVersion,
+    DeviceFacts, EnvironmentChoice, HostFacts, OptionsUsed, RunFolder, RunManifest, SCHEMA_VERSION,
+    SpecRecord, ToolVersion,
 };
 
 const ROWS: u32 = 20_000;
@@ -166,7 +166,17 @@ pub(crate) fn complete() -> Example {
     }];
     let host = &mut example.manifest.host;
     (host.kernel, host.cpu_model, host.filesystem, host.memory_bytes) =
-        (text.clone(), text.clone(), text, Some(1));
+        (text.clone(), text.clone(), text.clone(), Some(1));
+    (host.virtualisation, host.cpu_governor, host.transparent_huge_pages) =
+        (text.clone(), text.clone(), text);
+    (host.turbo, host.swap_bytes, host.state_at_start.load_average) = (Some(true), Some(0), seconds);
+    host.data_devices = vec![DeviceFacts {
+        backend: Backend::Local,
+        filesystem: Some("ext4".to_owned()),
+        kind: Some("nvme".to_owned()),
+        rotational: Some(false),
+        write_cache: Some("write back".to_owned()),
+    }];
     example
 }
 

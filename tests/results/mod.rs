@@ -2,6 +2,8 @@
 
 mod claims;
 mod claims_document;
+mod client_bound;
+mod controls;
 pub(crate) mod fixture;
 mod journal;
 mod kept;

@@ -96,6 +96,34 @@ fn runs_of_two_machines_are_compared_only_when_insisted_on() {
 }
 
 #[test]
+fn places_on_one_machine_must_be_equal_and_what_is_unknown_is_said() {
+    let lab = written(|second| {
+        second.manifest.host.turbo = Some(true);
+        second.manifest.host.swap_bytes = Some(0);
+        for server in second.records.iter_mut().filter_map(|record| record.server.as_mut()) {
+            server.durable = false;
+            server.sync_seconds = Some(0.000_03);
+        }
+    });
+    let refused = lab.loadlab(&["compare", FIRST, SECOND]).ended_with(2);
+    let refused = refused.complained(&["durable: yes / no", "--anyway"]);
+    assert!(!refused.stderr.contains("turbo"), "{}", refused.stderr);
+    let said = lab.loadlab(&["compare", FIRST, SECOND, "--anyway"]).ended_with(0).stdout;
+    let differences: Vec<&str> = said.lines().take_while(|line| line.starts_with("differs: ")).collect();
+    let expected = [
+        "differs: durable: yes / no",
+        "differs: turbo: unknown / yes",
+        "differs: swap space: unknown / 0",
+        "differs: what a sync takes: 300 us / 30 us",
+    ];
+    assert_eq!(differences, expected, "those of the machine come first");
+
+    let lab = written(|second| second.manifest.host.turbo = Some(true));
+    let said = lab.loadlab(&["compare", FIRST, SECOND]).ended_with(0).stdout;
+    assert!(said.starts_with("differs: turbo: unknown / yes"), "{said}");
+}
+
+#[test]
 fn smoke_runs_and_a_run_with_itself_are_refused() {
     let lab = written(|second| second.manifest.smoke = true);
     lab.loadlab(&["compare", FIRST, SECOND]).ended_with(2).complained(&["smoke run"]);

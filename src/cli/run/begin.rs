@@ -42,10 +42,10 @@ pub(super) fn todo(plan: &Plan, folder: &mut RunFolder) -> Result<Vec<(PlannedTr
 /// When measuring does not end.
 pub(super) async fn controls(plan: Plan, ready: &mut Ready) -> Result<(Plan, Controls), Failure> {
     let loads = std::mem::take(&mut ready.loads);
-    let (steps, left_out) = (loads.measured(), loads.left_out());
-    if steps > 0 {
+    let left_out = loads.left_out();
+    if loads.measured() > 0 {
         let time = report::duration(loads.seconds());
-        say(&format!("controls: the client alone, without a server, by {steps} kinds of load: {time}"));
+        say(&format!("controls: the client alone, without a server, by {}: {time}", loads.words()));
     }
     // It keeps its thread busy for longer than a task may.
     let ceilings = tokio::task::spawn_blocking(move || loads.measure()).await.map_err(|error| {
@@ -59,14 +59,19 @@ pub(super) async fn controls(plan: Plan, ready: &mut Ready) -> Result<(Plan, Con
     Ok((plan, Controls { treatment, ceilings, left_out }))
 }
 
+/// What was found out before the first trial.
+pub(super) struct Measured {
+    pub(super) controls: Option<Controls>,
+    pub(super) host: HostFacts,
+}
+
 pub(super) fn manifest(
     arguments: &RunArguments,
     spec: &Spec,
     plan: &Plan,
-    servers: &Servers,
-    inputs: &Inputs,
+    (servers, inputs): (&Servers, &Inputs),
     run: String,
-    controls: Option<Controls>,
+    measured: Measured,
 ) -> RunManifest {
     RunManifest {
         schema_version: SCHEMA_VERSION,
@@ -91,11 +96,11 @@ pub(super) fn manifest(
         seed: spec.design.seed,
         order_digest: plan.order_digest(),
         trials_planned: plan.trials(),
-        controls,
+        controls: measured.controls,
         design: spec.design.clone(),
         claims: spec.claims.clone(),
         environments: servers.chosen.clone(),
-        host: HostFacts::read(&arguments.results),
+        host: measured.host,
         started_at: Timestamp::now(),
         ended_at: None,
     }

@@ -2,6 +2,7 @@
 
 mod begin;
 mod events;
+mod host;
 mod session;
 
 use std::collections::HashMap;

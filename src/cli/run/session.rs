@@ -8,8 +8,9 @@ use jiff::Timestamp;
 use tokio::sync::watch;
 
 use super::RunArguments;
-use super::begin::{controls, manifest, todo};
+use super::begin::{Measured, controls, manifest, todo};
 use super::events::store;
+use super::host;
 use crate::cli::claims::{facts, judged};
 use crate::cli::failure::{Exit, Failure};
 use crate::cli::hopeless::Hopeless;
@@ -109,7 +110,9 @@ impl<'a> Session<'a> {
                 (plan, of_run) = (with_control, Some(controls));
                 ready.totals.add_control(spec, &plan)?;
             }
-            let manifest = manifest(&arguments, spec, &plan, &servers, inputs, run, of_run);
+            let host = host::facts(&arguments.results, &servers).await;
+            let measured = Measured { controls: of_run, host };
+            let manifest = manifest(&arguments, spec, &plan, (&servers, inputs), run, measured);
             let folder = RunFolder::create(&arguments.results, &manifest)?;
             inputs.keep(&folder)?;
             folder.write_lock(ExperimentLock::new(&manifest.inputs, &servers.pinned))?;

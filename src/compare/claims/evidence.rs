@@ -3,6 +3,7 @@
 use std::collections::BTreeMap;
 
 use super::judgement::{Comparison, Ratio};
+use crate::compare::client::{ClientWork, depends_on_client, hides_the_server};
 use crate::compare::observations::{find, is_counted, reasons, value as one_of_trial};
 use crate::compare::pairs::{Values, block_means, pair_groups};
 use crate::model::{Contrast, Design, Group, Measurement, Metric, TrialRecord};
@@ -53,6 +54,21 @@ impl<'a> Evidence<'a> {
         evidence
     }
 
+    /// Whether the ratio of two groups is the client's, and says nothing about the server. Counters are not.
+    fn is_the_clients(&self, contrast: &Contrast, metric: &Metric) -> bool {
+        let work = |group: &Group| {
+            let mut treatments: BTreeMap<&[usize], ClientWork> = BTreeMap::new();
+            let used = self.used.iter().filter(|record| group.holds(&record.trial.treatment.levels));
+            for record in used {
+                treatments.entry(&record.trial.treatment.levels).or_default().add(record, &metric.steps);
+            }
+            treatments
+        };
+        !metric.counter
+            && depends_on_client(&metric.name)
+            && hides_the_server(work(&contrast.of).values(), work(&contrast.to).values())
+    }
+
     /// Median over all valid trials of a group.
     pub(super) fn median(&self, group: &Group) -> Option<f64> {
         let values = self.values.iter().filter(|(levels, _)| group.holds(levels));
@@ -89,7 +105,13 @@ pub(super) struct Draft {
 
 impl Draft {
     /// Pairs the groups of a contrast.
-    pub(super) fn new(evidence: &Evidence<'_>, design: &Design, contrast: &Contrast, counter: bool) -> Self {
+    pub(super) fn new(
+        evidence: &Evidence<'_>,
+        design: &Design,
+        contrast: &Contrast,
+        metric: Option<&Metric>,
+    ) -> Self {
+        let counter = metric.is_some_and(|metric| metric.counter);
         let pairing = pair_groups(&evidence.values, &contrast.of, &contrast.to);
         let logs = pairing.combinations.iter().map(|pairs| {
             let logs = pairs.iter().filter_map(|(block, of, to)| Some((*block, log(*of, *to, counter)?)));
@@ -106,6 +128,7 @@ impl Draft {
             pairs,
             pairs_missing: pairing.possible - pairs,
             alike: pairing.alike,
+            client_bound: metric.is_some_and(|metric| evidence.is_the_clients(contrast, metric)),
         };
         Self { comparison, logs: block_means(&logs) }
     }

@@ -143,6 +143,9 @@ pub struct Comparison {
     pub pairs_missing: usize,
     /// Whether pairs are alike in every factor that the claim does not name.
     pub alike: bool,
+    /// Whether loadlab itself set the pace while it did the same on both sides: then this says nothing about the server.
+    #[serde(default)]
+    pub client_bound: bool,
 }
 
 /// A ratio with its intervals.

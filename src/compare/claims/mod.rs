@@ -64,7 +64,7 @@ fn judge_one(
     let counter = metric.is_some_and(|metric| metric.counter);
     let family = if counter { 1 } else { family };
     let compared =
-        contrasts.iter().map(|contrast| Draft::new(&evidence, design, contrast, counter).finish(family));
+        contrasts.iter().map(|contrast| Draft::new(&evidence, design, contrast, metric).finish(family));
     let mut judgement = Judgement {
         claim: claim.id.clone(),
         source: claim.source.clone(),
@@ -137,7 +137,8 @@ fn ruling(judgement: &Judgement, claim: &Claim) -> Ruling {
     if !unmet.is_empty() {
         return not_comparable(unmet.join("; "));
     }
-    if let Some(ruling) = rules::too_few(&judgement.comparisons) {
+    let hidden = rules::client_bound(&judgement.comparisons);
+    if let Some(ruling) = hidden.or_else(|| rules::too_few(&judgement.comparisons)) {
         return ruling;
     }
     let first = judgement.comparisons.first().and_then(|comparison| comparison.ratio.as_ref());

@@ -25,6 +25,17 @@ pub(super) fn too_few(comparisons: &[Comparison]) -> Option<Ruling> {
     })
 }
 
+/// A client that is the narrow place and does the same on both sides hides what the server could do.
+pub(super) fn client_bound(comparisons: &[Comparison]) -> Option<Ruling> {
+    let bound = comparisons.iter().find(|comparison| comparison.client_bound)?;
+    let reason = format!(
+        "loadlab itself was the narrow place for {} or {} and did the same work for both: the ratio is the client's and says nothing \
+         about the server",
+        bound.of, bound.to
+    );
+    Some((Verdict::Inconclusive, reason, None))
+}
+
 /// `of` is `published` times `to`.
 pub(super) fn ratio(found: &Ratio, published: f64, tolerance: &Tolerance, family: usize) -> Ruling {
     let Some(interval) = found.together else { return without_interval() };
@@ -180,6 +191,7 @@ mod tests {
             pairs: 8,
             pairs_missing: 0,
             alike: true,
+            client_bound: false,
         }
     }
 

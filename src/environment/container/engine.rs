@@ -276,6 +276,11 @@ impl ContainerEngine {
             .map_err(failed(format!("volume {name}: removing")))
     }
 
+    /// The engine's folder for containers and volumes, on the machine it runs on.
+    pub async fn data_folder(&self) -> Option<String> {
+        timed(CALL_DEADLINE, self.docker.info()).await.ok()?.docker_root_dir
+    }
+
     /// The file system below containers' layers, such as `overlay2 on extfs`.
     pub(super) async fn layer_storage(&self) -> String {
         let Ok(info) = timed(CALL_DEADLINE, self.docker.info()).await else { return "layer".to_owned() };

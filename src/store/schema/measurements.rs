@@ -5,6 +5,7 @@ use crate::model::{
     ClusterFacts, Latency, Measurement, Outside, Pressure, ReadState, Scanned, ServerCounters, ServerFacts,
     Spans,
 };
+use crate::store::host::DeviceFacts;
 
 pub(super) const FILE: FileSchema = FileSchema {
     file: "measurements.parquet",
@@ -25,6 +26,15 @@ const COLUMNS: &[Column] = columns! {
     host_cores Int "" "CPUs loadlab may use" = |r| r.run.host.cores.into();
     host_memory_bytes Int "bytes" "Physical memory" = |r| r.run.host.memory_bytes.into();
     host_filesystem Text "" "File system under the results folder" = |r| r.run.host.filesystem.as_ref().into();
+    host_virtualisation Text "" "`none`, or the kind of virtual machine as far as it can be told" = |r| r.run.host.virtualisation.as_ref().into();
+    host_cpu_governor Text "" "Which rule sets the CPUs' frequencies" = |r| r.run.host.cpu_governor.as_ref().into();
+    host_turbo Bool "" "Whether CPUs may run above their nominal frequency" = |r| r.run.host.turbo.into();
+    host_transparent_huge_pages Text "" "`always`, `madvise` or `never`" = |r| r.run.host.transparent_huge_pages.as_ref().into();
+    host_swap_bytes Int "bytes" "Swap space, 0 for none" = |r| r.run.host.swap_bytes.into();
+    host_load_average Float "" "Load average of the minute before the run began" = |r| r.run.host.state_at_start.load_average.into();
+    data_device Text "" "Family of the device below the data of the trial's server: `nvme`, `virtio`, `scsi`, ...; null where it is not known" = |r| device(r, |d| d.kind.as_ref().into());
+    data_device_rotational Bool "" "Whether that device is said to have turning parts" = |r| device(r, |d| d.rotational.into());
+    data_device_write_cache Text "" "`write back` when it keeps writes in a cache of its own, else `write through`" = |r| device(r, |d| d.write_cache.as_ref().into());
 
     started_at Time "UTC" "When the trial began; a label, spans do not come from it" = |r| Value::Time(r.record.started_at);
     trial_seconds Float "seconds" "Whole trial, from launching the server to having removed it" = |r| r.record.seconds.into();
@@ -152,6 +162,13 @@ const COLUMNS: &[Column] = columns! {
 
 fn server(row: &Row<'_>, value: fn(&ServerFacts) -> Value) -> Value {
     row.record.server.as_ref().map_or(Value::Null, value)
+}
+
+/// What the data of the trial's server lie on.
+fn device(row: &Row<'_>, value: fn(&DeviceFacts) -> Value) -> Value {
+    let backend = row.record.server.as_ref().map(|server| server.backend);
+    let mut devices = row.run.host.data_devices.iter();
+    devices.find(|device| Some(device.backend) == backend).map_or(Value::Null, value)
 }
 
 fn cluster(row: &Row<'_>, value: fn(&ClusterFacts) -> Value) -> Value {

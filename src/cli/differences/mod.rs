@@ -1,43 +1,46 @@
 //! What differs between two runs, beside their numbers.
 
+mod machine;
+
 use std::collections::BTreeSet;
 
-use crate::model::{Backend, TrialRecord};
+use crate::model::TrialRecord;
 use crate::store::{OptionsUsed, StoredRun};
 
 /// Facts of two runs that differ.
 #[derive(Debug, Default)]
 pub(super) struct Differences {
-    /// Of the machine: numbers cannot be compared.
+    /// Of the machine and of where servers run on it: numbers cannot be compared.
     pub(super) machine: Vec<String>,
+    /// Of the same, where one run does not know: it may be the same or not.
+    pub(super) unknown: Vec<String>,
     /// Of everything else, which may be what is asked about.
     pub(super) other: Vec<String>,
 }
 
-/// Memory that differs by less than this share is the same: kernels keep some for themselves.
-const MEMORY: f64 = 0.02;
+impl Differences {
+    /// All of them, those of the machine first.
+    pub(super) fn all(self) -> Vec<String> {
+        [self.machine, self.unknown, self.other].concat()
+    }
+}
+
+/// What a sync takes is not the same when one run's takes more than this times as long.
+const SYNC: f64 = 2.0;
 
 /// Looks for them.
 pub(super) fn differences(first: &StoredRun, second: &StoredRun) -> Differences {
     let (a, b) = (&first.manifest, &second.manifest);
     let (of_a, of_b) = (first.journal.records(), second.journal.records());
     let mut found = Differences::default();
-    let words = |value: Option<&String>| value.cloned().unwrap_or_else(|| "unknown".to_owned());
-    let count = |value: Option<u64>| value.map_or_else(|| "unknown".to_owned(), |value| value.to_string());
-    let machine = &mut found.machine;
-    differ(machine, "operating system", &a.host.os, &b.host.os);
-    differ(machine, "architecture", &a.host.architecture, &b.host.architecture);
-    differ(machine, "CPU", &words(a.host.cpu_model.as_ref()), &words(b.host.cpu_model.as_ref()));
-    differ(machine, "CPUs", &count(a.host.cores), &count(b.host.cores));
-    if !alike(a.host.memory_bytes, b.host.memory_bytes) {
-        differ(machine, "memory", &count(a.host.memory_bytes), &count(b.host.memory_bytes));
-    }
-    for (what, fact) in must_be_equal() {
-        differ(machine, what, &all(&of_a, fact), &all(&of_b, fact));
-    }
+    machine::hosts(&mut found, &a.host, &b.host);
+    machine::servers(&mut found, &of_a, &of_b);
     let other = &mut found.other;
+    machine::states(other, &a.host, &b.host);
     differ(other, "server", &all(&of_a, identity), &all(&of_b, identity));
-    differ(other, "kernel", &words(a.host.kernel.as_ref()), &words(b.host.kernel.as_ref()));
+    if let Some((a, b)) = sync(&of_a).zip(sync(&of_b)).filter(|(a, b)| a.max(*b) > SYNC * a.min(*b)) {
+        other.push(format!("what a sync takes: {:.0} us / {:.0} us", a * 1e6, b * 1e6));
+    }
     differ(other, "loadlab", &tool(first), &tool(second));
     differ(other, "experiment", &short(&a.spec.hash), &short(&b.spec.hash));
     differ(other, "options", &options(&a.spec.options), &options(&b.spec.options));
@@ -48,22 +51,12 @@ pub(super) fn differences(first: &StoredRun, second: &StoredRun) -> Differences 
 
 type Fact = fn(&TrialRecord) -> Option<String>;
 
-fn must_be_equal() -> [(&'static str, Fact); 4] {
-    [
-        ("backend", |record| {
-            record.server.as_ref().map(|server| {
-                match server.backend {
-                    Backend::Container => "container",
-                    Backend::Local => "local",
-                    Backend::External => "external",
-                }
-                .to_owned()
-            })
-        }),
-        ("storage", |record| record.server.as_ref().map(|server| server.storage.clone())),
-        ("connection", |record| record.server.as_ref().map(|server| server.connection.clone())),
-        ("CPUs of the server", |record| record.server.as_ref().and_then(|server| server.cpuset.clone())),
-    ]
+/// Seconds a sync takes, the middle one of all trials.
+fn sync(records: &[TrialRecord]) -> Option<f64> {
+    let mut seconds: Vec<f64> =
+        records.iter().filter_map(|record| record.server.as_ref()?.sync_seconds).collect();
+    seconds.sort_by(f64::total_cmp);
+    seconds.get(seconds.len() / 2).copied()
 }
 
 fn identity(record: &TrialRecord) -> Option<String> {
@@ -84,21 +77,9 @@ fn options(used: &OptionsUsed) -> String {
     let set = used.set.iter().map(|set| format!("--set {set}"));
     let only = used.only.iter().map(|only| format!("--only {only}"));
     let controls = used.controls.map(|on| if on { "--controls" } else { "--no-controls" }.to_owned());
-    let all: Vec<String> = profile.chain(set).chain(only).chain(controls).collect();
+    let beside = used.beside_others.then(|| "--beside-others".to_owned());
+    let all: Vec<String> = profile.chain(set).chain(only).chain(controls).chain(beside).collect();
     if all.is_empty() { "none".to_owned() } else { all.join(" ") }
-}
-
-fn alike(a: Option<u64>, b: Option<u64>) -> bool {
-    match (a, b) {
-        (Some(a), Some(b)) => ratio(a.abs_diff(b), a.max(b)) < MEMORY,
-        (None, None) => true,
-        _ => false,
-    }
-}
-
-#[expect(clippy::cast_precision_loss, reason = "a share of memory need not be exact")]
-fn ratio(part: u64, whole: u64) -> f64 {
-    part as f64 / whole.max(1) as f64
 }
 
 fn differ(found: &mut Vec<String>, what: &str, a: &str, b: &str) {
