@@ -35,7 +35,7 @@ fn seconds(records: &[TrialRecord], level: usize) -> Vec<f64> {
 
 /// A factor that no template uses: both levels are the same treatment under two names. Without replication slots the server writes no
 /// log of its own, so its counters have one truth.
-const ONE_AGAINST_ITSELF: &str = r#"
+const ONE_AGAINST_ITSELF: &str = r"
 experiment: one-against-itself
 question: Does a thing differ from itself?
 environment: postgres
@@ -59,7 +59,7 @@ claims:
      no_difference: {of: {name: other}, to: {name: one}, margin: 0.1%}}
   - {id: log-is-alike, source: nobody, counter: insert.wal_bytes,
      no_difference: {of: {name: other}, to: {name: one}, margin: 1%}}
-"#;
+";
 
 /// A 95 % interval misses the truth one time in twenty, by design, and a test must not fail that often. So times are held against an
 /// interval of 99.9 %, and against a margin that lies far outside of it; counters have no luck in them and are exact.
@@ -96,7 +96,7 @@ const STATEMENTS: f64 = 4.0;
 /// busy with. `wait` is SQL, in seconds. One block more than a verdict needs, because a busy machine may trip a guard. A disk that stalls would be another wait, so nothing waits for it.
 fn waiting(factors: &str, wait: &str) -> String {
     format!(
-        r#"
+        r"
 experiment: waiting
 question: How much longer takes twice the time?
 environment: postgres
@@ -116,16 +116,16 @@ tables:
 steps:
   - create: t
   - load: {{name: insert, table: t, method: {{insert: {{rows_per_batch: 1}}}}}}
-"#
+"
     )
 }
 
-const CLAIMS: &str = r#"
+const CLAIMS: &str = r"
 claims:
   - {id: twice, source: clock, metric: insert.seconds, published: 2.0, ratio: {of: {waits: 2}, to: {waits: 1}}}
   - {id: alike, source: clock, metric: insert.seconds, no_difference: {of: {waits: 2}, to: {waits: 1}}}
   - {id: order, source: clock, metric: insert.seconds, order: [{waits: 1}, {waits: 2}]}
-"#;
+";
 
 #[test]
 fn an_injected_slowdown_is_found_with_its_size() {
