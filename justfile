@@ -43,6 +43,16 @@ compare FIRST SECOND *ARGS:
 keep RUN:
     @{{loadlab}} keep "$1"
 
+# Repeat a run from its folder alone and compare the two: just rerun results/quickstart/RUN
+[group("experiments")]
+rerun RUN *ARGS:
+    @{{loadlab}} rerun "$@"
+
+# Write loadlab.lock for experiment files; `just run FILE --locked` then refuses drift
+[group("experiments")]
+lock *FILES:
+    @{{loadlab}} lock "$@"
+
 # Execute the notebook on results/ and keep the executed copy there
 [group("experiments")]
 notebook NOTEBOOK="notebooks/01-first-look.ipynb" RESULTS="results": python

@@ -8,7 +8,7 @@ use super::failure::{Exit, Failure};
 use super::report::{controlled, find};
 use super::{options, print, say};
 use crate::compare::{ControlSummary, Facts, Judgement, Verdict, doubt, judge};
-use crate::model::TrialRecord;
+use crate::model::{Claim, TrialRecord};
 use crate::report;
 use crate::store::{RunManifest, read_run};
 
@@ -63,9 +63,19 @@ pub(super) fn judged(
     records: &[TrialRecord],
     controls: Option<&ControlSummary>,
 ) -> Vec<Judgement> {
-    let mut judgements = judge(&manifest.claims, records, &manifest.design, &facts(manifest));
+    judged_of(&manifest.claims, manifest, records, controls)
+}
+
+/// The same for claims that are not those of the run's own file.
+pub(super) fn judged_of(
+    claims: &[Claim],
+    manifest: &RunManifest,
+    records: &[TrialRecord],
+    controls: Option<&ControlSummary>,
+) -> Vec<Judgement> {
+    let mut judgements = judge(claims, records, &manifest.design, &facts(manifest));
     if let Some(controls) = controls {
-        doubt(&manifest.claims, &mut judgements, controls);
+        doubt(claims, &mut judgements, controls);
     }
     judgements
 }

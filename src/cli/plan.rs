@@ -187,12 +187,12 @@ fn controls(spec: &Spec, plan: &Plan, totals: &Totals, loads: &LoadSteps) -> Vec
         format!("{treatment} a second time in each block: {trials} trials more, about {time} of the time")
     }));
     if loads.measured() > 0 {
-        let (steps, time) = (loads.measured(), duration(loads.seconds()));
+        let (kinds, time) = (loads.words(), duration(loads.seconds()));
         let left_out = match loads.left_out() {
             0 => String::new(),
             more => format!("; {more} more are left out"),
         };
-        lines.push(format!("the client alone, without a server, by {steps} kinds of load: {time}{left_out}"));
+        lines.push(format!("the client alone, without a server, by {kinds}: {time}{left_out}"));
     }
     lines
 }

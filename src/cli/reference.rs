@@ -4,7 +4,9 @@ use std::path::Path;
 
 use serde_json::Value;
 
+use super::claims::judged_of;
 use super::failure::Failure;
+use super::report::controlled;
 use crate::compare::{Facts, Judgement, judge, rebound};
 use crate::model::{Claim, Design, Statement, TrialRecord};
 use crate::report::{Reference, Standing, Tested, TestedClaim, claims_document};
@@ -47,8 +49,8 @@ fn tested(spec: &Spec, options: &LoadOptions, results: &Path) -> Result<Tested, 
     let found: Vec<Result<Claim, String>> =
         spec.claims.iter().map(|claim| placed(claim, spec, &run, &records)).collect();
     let known: Vec<Claim> = found.iter().flatten().cloned().collect();
-    let facts = super::claims::facts(&run.manifest);
-    let mut judgements = judge(&known, &records, &run.manifest.design, &facts).into_iter();
+    let controls = controlled(&run.manifest, &records);
+    let mut judgements = judged_of(&known, &run.manifest, &records, controls.as_ref()).into_iter();
     let claims = spec.claims.iter().zip(&found).filter_map(|(claim, found)| match found {
         Ok(_) => Some(TestedClaim {
             source_id: claim.source_id.clone(),
@@ -61,7 +63,7 @@ fn tested(spec: &Spec, options: &LoadOptions, results: &Path) -> Result<Tested, 
     Ok(Tested {
         experiment: spec.name.clone(),
         claims: claims.collect(),
-        run: Some(Reference::new(&run, changed(spec, options, &run), notes)),
+        run: Some(Reference::new(&run, controls.as_ref(), changed(spec, options, &run), notes)),
     })
 }
 

@@ -111,8 +111,6 @@ fn run_arguments(
         (arguments.locked, "--locked"),
         (arguments.allow_commands, "--allow-commands"),
         (arguments.beside_others, "--beside-others"),
-        (first.controls.is_none(), "--no-controls"),
-        (used.controls == Some(true), "--controls"),
     ];
     words.extend(flags.into_iter().filter(|(on, _)| *on).map(|(_, flag)| flag.into()));
     let parsed = RunArguments::augment_args(clap::Command::new("run")).try_get_matches_from(words);

@@ -7,7 +7,8 @@ use super::claims::{lines, name, note, says};
 use super::heading::servers;
 use super::layout::Section;
 use super::markdown::{draw_table, escape};
-use crate::compare::{Judgement, Verdict};
+use super::numbers::times;
+use crate::compare::{ControlSummary, Judgement, NoiseFloor, Verdict};
 use crate::model::{ClaimSource, Reading};
 use crate::store::StoredRun;
 
@@ -76,6 +77,7 @@ pub struct Reference {
     trials: String,
     machine: String,
     servers: Vec<String>,
+    floor: Vec<String>,
     changed: Vec<String>,
     notes: Option<String>,
 }
@@ -84,12 +86,17 @@ impl Reference {
     /// What of a run is said. `changed`: parts of the experiment file that are others today; `notes`: what the person who kept the run
     /// wrote about it.
     #[must_use]
-    pub fn new(run: &StoredRun, changed: Vec<String>, notes: Option<String>) -> Self {
+    pub fn new(
+        run: &StoredRun,
+        controls: Option<&ControlSummary>,
+        changed: Vec<String>,
+        notes: Option<String>,
+    ) -> Self {
         let (manifest, records) = (&run.manifest, run.journal.records());
         let blocks: BTreeSet<u32> = records.iter().map(|record| record.trial.block).collect();
-        let controls = records.iter().filter(|record| record.trial.control).count();
-        let trials = records.len() - controls;
-        let controls = if controls == 0 { String::new() } else { format!(" and {controls} controls") };
+        let extra = records.iter().filter(|record| record.trial.control).count();
+        let trials = records.len() - extra;
+        let extra = if extra == 0 { String::new() } else { format!(" and {extra} controls") };
         let used = &manifest.spec.options;
         let mut options: Vec<String> = used.profile.iter().map(|name| format!("--profile {name}")).collect();
         options.extend(used.set.iter().map(|set| format!("--set {set}")));
@@ -104,9 +111,10 @@ impl Reference {
         Self {
             run: manifest.run.clone(),
             options,
-            trials: format!("{trials} trials{controls} in {} blocks", blocks.len()),
+            trials: format!("{trials} trials{extra} in {} blocks", blocks.len()),
             machine: machine.into_iter().flatten().collect::<Vec<_>>().join(", "),
             servers: servers(&records),
+            floor: controls.into_iter().flat_map(|controls| &controls.noise_floor).map(floor).collect(),
             changed,
             notes,
         }
@@ -204,11 +212,12 @@ fn runs(text: &mut String, all: &[Tested]) {
             if run.options.is_empty() { String::new() } else { format!(" with `{}`", run.options.join(" ")) };
         let _ = writeln!(
             text,
-            "- [{name}](../experiments/{name}.yaml){options}, run [{0}](../results/{name}/{0}): {1}. {2}. {3}.{4}",
+            "- [{name}](../experiments/{name}.yaml){options}, run [{0}](../results/{name}/{0}): {1}. {2}. {3}.{4}{5}",
             run.run,
             run.trials,
             escape(&run.machine),
             escape(&run.servers.join("; ")),
+            itself(&run.floor),
             changed(&run.changed)
         );
         // What its keeper wrote.
@@ -224,6 +233,21 @@ fn runs(text: &mut String, all: &[Tested]) {
     if !without.is_empty() {
         let _ = writeln!(text, "Not yet re-tested, because no run of them is kept: {without}.");
     }
+}
+
+/// `insert 1.01x (0.98x to 1.03x)`: the control trials of a step over their twins.
+fn floor(found: &NoiseFloor) -> String {
+    let interval = found
+        .interval
+        .map_or_else(String::new, |(low, high)| format!(" ({} to {})", times(low), times(high)));
+    format!("{} {}{interval}", found.step, times(found.ratio))
+}
+
+fn itself(floor: &[String]) -> String {
+    if floor.is_empty() {
+        return " What the machine makes of nothing was not measured.".to_owned();
+    }
+    format!(" The same treatment against itself: {}.", floor.join(", "))
 }
 
 fn changed(parts: &[String]) -> String {

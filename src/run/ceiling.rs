@@ -1,6 +1,7 @@
 //! The ceiling of the client: how fast it makes and encodes the rows of each load step when there is no server to wait for.
 
 use std::collections::{BTreeMap, HashMap};
+use std::hash::{DefaultHasher, Hash, Hasher};
 use std::time::{Duration, Instant};
 
 use super::client::cpu_seconds;
@@ -22,8 +23,10 @@ const BYTES_PER_LOOK: u64 = 1 << 20;
 /// The load steps of a plan whose rows the client makes, each distinct one once.
 #[derive(Debug, Default)]
 pub struct LoadSteps {
+    /// Those that are measured.
     steps: Vec<LoadStep>,
-    known: HashMap<String, usize>,
+    /// All of them by their hash, with their number.
+    known: HashMap<u64, usize>,
 }
 
 /// A load step: what its rows are and how they are encoded.
@@ -48,24 +51,37 @@ impl LoadSteps {
 
     fn add_step(&mut self, treatment: u64, name: &str, table: &Table, method: &LoadMethod) {
         let Some((method, words)) = encoding(method).filter(|_| table.rows > 0) else { return };
-        let key = format!("{method:?} {} {:?} {}", table.rows, table.columns, table.seed);
-        let index = *self.known.entry(key).or_insert(self.steps.len());
-        if index == self.steps.len() {
+        let mut key = DefaultHasher::new();
+        format!("{method:?} {} {:?} {}", table.rows, table.columns, table.seed).hash(&mut key);
+        let next = self.known.len();
+        let index = *self.known.entry(key.finish()).or_insert(next);
+        if index == self.steps.len() && index < MOST {
             self.steps.push(LoadStep { table: table.clone(), method, words, of: BTreeMap::new() });
         }
-        self.steps[index].of.entry(name.to_owned()).or_default().push(treatment);
+        if let Some(step) = self.steps.get_mut(index) {
+            step.of.entry(name.to_owned()).or_default().push(treatment);
+        }
     }
 
     /// How many are measured.
     #[must_use]
     pub fn measured(&self) -> usize {
-        self.steps.len().min(MOST)
+        self.steps.len()
     }
 
     /// How many are too many to be measured.
     #[must_use]
     pub fn left_out(&self) -> u64 {
-        (self.steps.len() - self.measured()) as u64
+        (self.known.len() - self.steps.len()) as u64
+    }
+
+    /// How many are measured, in words: `3 kinds of load`.
+    #[must_use]
+    pub fn words(&self) -> String {
+        match self.measured() {
+            1 => "1 kind of load".to_owned(),
+            many => format!("{many} kinds of load"),
+        }
     }
 
     /// About how long measuring takes, seconds.
@@ -78,7 +94,7 @@ impl LoadSteps {
     /// Measures them, on this thread. A step whose rows cannot be made has no ceiling: its trials say why.
     #[must_use]
     pub fn measure(self) -> Vec<Ceiling> {
-        self.steps.into_iter().take(MOST).filter_map(measure).collect()
+        self.steps.into_iter().filter_map(measure).collect()
     }
 }
 

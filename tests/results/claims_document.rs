@@ -126,6 +126,7 @@ fn the_newest_kept_run_judges_the_claims_of_todays_file() {
         "  > A shared machine.",
         "older text",
         "`steps`",
+        "makes of nothing was not measured",
     ] {
         assert!(found.contains(part), "{part}: {found}");
     }

@@ -42,10 +42,10 @@ pub(super) fn todo(plan: &Plan, folder: &mut RunFolder) -> Result<Vec<(PlannedTr
 /// When measuring does not end.
 pub(super) async fn controls(plan: Plan, ready: &mut Ready) -> Result<(Plan, Controls), Failure> {
     let loads = std::mem::take(&mut ready.loads);
-    let (steps, left_out) = (loads.measured(), loads.left_out());
-    if steps > 0 {
+    let left_out = loads.left_out();
+    if loads.measured() > 0 {
         let time = report::duration(loads.seconds());
-        say(&format!("controls: the client alone, without a server, by {steps} kinds of load: {time}"));
+        say(&format!("controls: the client alone, without a server, by {}: {time}", loads.words()));
     }
     // It keeps its thread busy for longer than a task may.
     let ceilings = tokio::task::spawn_blocking(move || loads.measure()).await.map_err(|error| {

@@ -33,7 +33,10 @@ pub(crate) fn rows(run: &RunManifest) -> Vec<CeilingRow<'_>> {
     rows.collect()
 }
 
-pub(crate) const COLUMNS: &[Column<fn(&CeilingRow<'_>) -> Value>] = columns! {
+/// Makes a column's value.
+type Of = fn(&CeilingRow<'_>) -> Value;
+
+pub(crate) const COLUMNS: &[Column<Of>] = columns! {
     schema_version Int "" "Version of this schema" = |_| SCHEMA_VERSION.into();
     experiment Text "" "Name of the experiment" = |r| (&r.run.experiment).into();
     run Text "" "Identity of the run" = |r| (&r.run.run).into();
