@@ -20,6 +20,8 @@ MIN_BLOCKS = 6
 # Guards by what they void; `client_bound` voids nothing, every other guard the step.
 VOID_TRIAL = {"rows_wrong", "checksum_wrong", "setting_not_in_force", "server_restarted", "out_of_memory_kill"}
 VOID_NOTHING = {"client_bound"}
+# Times that do not depend on how fast the client is.
+NOT_THE_CLIENTS = {"flush_seconds", "settle_seconds", "commit_seconds", "server_cpu_seconds", "client_cpu_seconds"}
 
 
 # --- statistics -------------------------------------------------------------------------------------------------------
@@ -160,6 +162,28 @@ class Run:
                 found.setdefault(levels, {})[rows[0]["block"]] = value
                 used.append(rows)
         return found, used
+
+
+def hides_the_server(used: list[list[dict]], run: "Run", of: dict, to: dict, metric: dict) -> bool:
+    """Whether the client set the pace in half of the trials of a treatment, and did the same for one on the other side."""
+    if metric["counter"] or metric["name"] in NOT_THE_CLIENTS:
+        return False
+
+    def works(group: dict) -> list[tuple[bool, set[str]]]:
+        treatments: dict = {}
+        for rows in used:
+            levels = run.levels(rows[0])
+            if holds(group, levels):
+                steps = [row for step in metric["steps"] for row in rows if row["step"] == step]
+                bound = any("client_bound" in (row["guards"] or []) for row in steps)
+                way = "\n".join(row["parameters"] for row in steps)
+                treatments.setdefault(levels, []).append((bound, way))
+        return [
+            (any(bound for bound, _ in trials) and 2 * sum(bound for bound, _ in trials) >= len(trials), {way for _, way in trials})
+            for trials in treatments.values()
+        ]
+
+    return any((a_bound or b_bound) and a & b for a_bound, a in works(of) for b_bound, b in works(to))
 
 
 def holds(group: dict, levels: tuple[int, ...]) -> bool:
@@ -304,7 +328,7 @@ def rule(claim: dict, comparisons: list[dict], tolerated, needs_met: bool) -> st
     blocks = [comparison["blocks"] for comparison in comparisons]
     if kind == "not_comparable" or not blocks or min(blocks) == 0 or not needs_met:
         return "not_comparable"
-    if min(blocks) < MIN_BLOCKS:
+    if min(blocks) < MIN_BLOCKS or any(comparison["client_bound"] for comparison in comparisons):
         return "inconclusive"
     found = comparisons[0]["together"]
     if kind == "order":
@@ -357,6 +381,7 @@ def verdicts(folder: pathlib.Path) -> list[dict]:
                 "blocks": len(logs),
                 "pairs": count,
                 "alike": alike,
+                "client_bound": hides_the_server(used, run, of, to, metric),
             })
         tolerated = tolerance(claim) if kind == "ratio" else None
         needs = all(met(name, str(bound).lower() if isinstance(bound, bool) else str(bound), used, claim, run.about["host"])

@@ -164,12 +164,18 @@ pub(crate) fn complete() -> Example {
         },
         ..load(0, "copy", 1.0)
     }];
-    let host = &mut example.manifest.host;
+    describe(&mut example.manifest.host);
+    example
+}
+
+/// Everything that may be known of a machine.
+fn describe(host: &mut HostFacts) {
+    let text = Some("x".to_owned());
     (host.kernel, host.cpu_model, host.filesystem, host.memory_bytes) =
         (text.clone(), text.clone(), text.clone(), Some(1));
     (host.virtualisation, host.cpu_governor, host.transparent_huge_pages) =
         (text.clone(), text.clone(), text);
-    (host.turbo, host.swap_bytes, host.state_at_start.load_average) = (Some(true), Some(0), seconds);
+    (host.turbo, host.swap_bytes, host.state_at_start.load_average) = (Some(true), Some(0), Some(0.5));
     host.data_devices = vec![DeviceFacts {
         backend: Backend::Local,
         filesystem: Some("ext4".to_owned()),
@@ -177,7 +183,6 @@ pub(crate) fn complete() -> Example {
         rotational: Some(false),
         write_cache: Some("write back".to_owned()),
     }];
-    example
 }
 
 fn factor(name: &str, levels: Vec<Level>) -> Factor {
