@@ -6,6 +6,7 @@ use std::fmt::Write;
 use super::claims::{lines, name, note, says};
 use super::heading::servers;
 use super::layout::Section;
+use super::machine::machine;
 use super::markdown::{draw_table, escape};
 use super::numbers::times;
 use crate::compare::{ControlSummary, Judgement, NoiseFloor, Verdict};
@@ -101,18 +102,12 @@ impl Reference {
         let mut options: Vec<String> = used.profile.iter().map(|name| format!("--profile {name}")).collect();
         options.extend(used.set.iter().map(|set| format!("--set {set}")));
         options.extend(used.only.iter().map(|only| format!("--only {only}")));
-        let host = &manifest.host;
-        let machine = [
-            Some(format!("{} {}", host.os, host.architecture)),
-            host.cpu_model.clone(),
-            host.cores.map(|cores| format!("{cores} CPUs")),
-            host.memory_bytes.map(|memory| format!("{} of memory", super::bytes(memory))),
-        ];
+        let lines = machine(&manifest.host).join("; ");
         Self {
             run: manifest.run.clone(),
             options,
             trials: format!("{trials} trials{extra} in {} blocks", blocks.len()),
-            machine: machine.into_iter().flatten().collect::<Vec<_>>().join(", "),
+            machine: lines.strip_prefix("machine: ").unwrap_or(&lines).to_owned(),
             servers: servers(&records),
             floor: controls.into_iter().flat_map(|controls| &controls.noise_floor).map(floor).collect(),
             changed,

@@ -67,7 +67,12 @@ pub(super) fn ratio(found: &Ratio, published: f64, tolerance: &Tolerance, family
         return (Verdict::Contradicted, reason.to_owned(), None);
     }
     let more = more_blocks(found, published.ln(), false, family);
-    (Verdict::Inconclusive, "the interval is too wide to tell the direction".to_owned(), more)
+    let mut reason = "the interval is too wide to tell the direction".to_owned();
+    if to_published != Place::Across {
+        // Worth knowing, though it is not enough for a verdict: it may still be the published direction.
+        reason += "; the published size is not in it";
+    }
+    (Verdict::Inconclusive, reason, more)
 }
 
 /// `of` and `to` differ by less than `margin`.
@@ -168,6 +173,14 @@ mod tests {
         ] {
             assert_eq!(ruled(low, high, published), expected, "{low} to {high}, published {published}");
         }
+    }
+
+    #[test]
+    fn a_published_size_that_is_shown_to_be_wrong_is_named_without_a_verdict() {
+        let tolerance = Tolerance { share: 0.1, range: (1.8, 2.2), from: String::new() };
+        let reason = |low, high| ratio(&found(low, high), 2.0, &tolerance, 1).1;
+        assert!(reason(0.86, 1.5).ends_with("the published size is not in it"));
+        assert!(reason(0.86, 1.9).ends_with("too wide to tell the direction"));
     }
 
     #[test]
