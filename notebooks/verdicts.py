@@ -164,6 +164,24 @@ class Run:
         return found, used
 
 
+# Parameters of a step that change nothing of what the client does.
+THE_SERVERS = {"table", "freeze", "same_transaction", "until", "verify", "cache", "state"}
+
+
+def client_work(row: dict) -> str:
+    def clients(value):
+        if not isinstance(value, dict):
+            return value
+        return {key: clients(inner) for key, inner in value.items() if key not in THE_SERVERS}
+
+    try:
+        parameters = json.dumps(clients(json.loads(row["parameters"])))
+    except json.JSONDecodeError:
+        parameters = row["parameters"]
+    row_bytes = math.floor((row["payload_bytes"] or 0) / row["rows"] + 0.5) if row["rows"] else 0
+    return f"{parameters} {row_bytes}"
+
+
 def hides_the_server(used: list[list[dict]], run: "Run", of: dict, to: dict, metric: dict) -> bool:
     """Whether the client set the pace in half of the trials of a treatment, and did the same for one on the other side."""
     if metric["counter"] or metric["name"] in NOT_THE_CLIENTS:
@@ -176,7 +194,7 @@ def hides_the_server(used: list[list[dict]], run: "Run", of: dict, to: dict, met
             if holds(group, levels):
                 steps = [row for step in metric["steps"] for row in rows if row["step"] == step]
                 bound = any("client_bound" in (row["guards"] or []) for row in steps)
-                way = "\n".join(row["parameters"] for row in steps)
+                way = "\n".join(client_work(row) for row in steps)
                 treatments.setdefault(levels, []).append((bound, way))
         return [
             (any(bound for bound, _ in trials) and 2 * sum(bound for bound, _ in trials) >= len(trials), {way for _, way in trials})

@@ -4,13 +4,16 @@ use std::fs;
 
 use crate::lab::Lab;
 
+/// Treatment, step, rows and checksums: found and expected.
+type Content = (String, String, Option<u64>, Option<String>, Option<String>);
+
 /// What the clients that make, load and index the tables say, in their order. Those that look at the server do so by the
 /// clock.
 #[derive(Debug, PartialEq, Eq)]
 struct Told {
     loads: Vec<String>,
     /// Treatment, step, rows, checksum by the generator and of the table.
-    contents: Vec<(String, String, Option<u64>, Option<String>, Option<String>)>,
+    contents: Vec<Content>,
 }
 
 /// The server's log lies beside the folders that a program is told of.

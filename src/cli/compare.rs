@@ -36,6 +36,9 @@ pub(super) struct CompareArguments {
     /// Compare runs of different machines all the same
     #[arg(long)]
     anyway: bool,
+    /// A run and its repetition: that they have nothing in common is a finding then, and no mistake of the caller's.
+    #[arg(skip)]
+    repetition: bool,
 }
 
 /// `slower=5%`.
@@ -65,9 +68,13 @@ impl CompareArguments {
             format: format.to_owned(),
             fail_if,
             anyway: true,
+            repetition: true,
         }
     }
 }
+
+/// Why there is nothing to show.
+const NOTHING_IN_COMMON: &str = "the two have no step in common that is valid in both";
 
 pub(super) fn compare(arguments: &CompareArguments) -> Result<Exit, Failure> {
     if arguments.format == "json" {
@@ -79,7 +86,11 @@ pub(super) fn compare(arguments: &CompareArguments) -> Result<Exit, Failure> {
     for difference in &differing {
         print(&format!("differs: {difference}\n"));
     }
-    let table = report::versus_table(&lines, !within, options::width());
+    let table = if lines.is_empty() {
+        String::new()
+    } else {
+        report::versus_table(&lines, !within, options::width())
+    };
     print(&if differing.is_empty() { table } else { format!("\n{table}") });
     Ok(ended(arguments, &lines))
 }
@@ -98,7 +109,10 @@ fn sides(arguments: &CompareArguments) -> Result<(bool, Vec<Line>, Vec<String>),
     let within = levels(&arguments.first) && levels(&arguments.second);
     let (lines, differing) = if within { treatments(arguments)? } else { runs(arguments)? };
     if lines.is_empty() {
-        return Err(Failure::wrong("error: the two have no step in common that is valid in both"));
+        if !arguments.repetition {
+            return Err(Failure::wrong(format!("error: {NOTHING_IN_COMMON}")));
+        }
+        say(&format!("note: {NOTHING_IN_COMMON}"));
     }
     Ok((within, lines, differing))
 }

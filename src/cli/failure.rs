@@ -55,6 +55,12 @@ impl Failure {
         Self { exit: Exit::Environment, message: message.into() }
     }
 
+    /// The first line of the message, without its beginning `error: `.
+    pub(super) fn first_line(&self) -> &str {
+        let line = self.message.lines().next().unwrap_or_default();
+        line.strip_prefix("error: ").unwrap_or(line)
+    }
+
     /// Prints the message and gives the exit code.
     pub(super) fn print(self) -> ExitCode {
         say(self.message.trim_end());

@@ -1,5 +1,7 @@
 //! The files that shape a run, and which of them are copied into its folder.
 
+use std::path::Path;
+
 use super::failure::Failure;
 use super::say;
 use crate::model::Input;
@@ -43,12 +45,18 @@ impl Inputs {
     pub(super) fn keep(&self, folder: &RunFolder) -> Result<(), Failure> {
         for (input, file) in &self.0 {
             match &input.left_out {
-                None => folder
-                    .keep_input(&input.name, &file.bytes().map_err(|error| unreadable(file, &error))?)?,
-                Some(why) => say(&format!(
-                    "note: {} is not copied into the run's folder: {why}; `loadlab rerun` will ask for it",
-                    input.name
-                )),
+                None => {
+                    unchanged(input, file)?;
+                    folder.keep_input(input, &file.bytes().map_err(|error| unreadable(file, &error))?)?;
+                }
+                Some(why) => {
+                    let rerun =
+                        if why == ELSEWHERE { "needs it at the path in the file" } else { "will ask for it" };
+                    say(&format!(
+                        "note: {} is not copied into the run's folder: {why}; `loadlab rerun` {rerun}",
+                        input.name
+                    ));
+                }
             }
         }
         Ok(())
@@ -59,14 +67,34 @@ fn record(file: &InputFile, kept: u64) -> Result<Input, Failure> {
     let (bytes, sha256) = file.digest().map_err(|error| unreadable(file, &error))?;
     let Some(name) = file.place.clone() else {
         // The path is this machine's and for nobody else.
-        let name = format!("{OUTSIDE}{}", file.file);
-        return Ok(Input { name, bytes, sha256, left_out: Some(ELSEWHERE.to_owned()) });
+        let name = format!("{OUTSIDE}{}", last_parts(file));
+        let left_out = Some(ELSEWHERE.to_owned());
+        return Ok(Input { name, bytes, sha256, executable: false, left_out });
     };
     let left_out = match too_large(bytes, kept) {
         Some(why) => Some(why),
         None => secret(&file.bytes().map_err(|error| unreadable(file, &error))?),
     };
-    Ok(Input { name, bytes, sha256, left_out })
+    Ok(Input { name, bytes, sha256, executable: file.is_executable(), left_out })
+}
+
+/// Folder and name of a file: two dumps that are folders have files of the same names.
+fn last_parts(file: &InputFile) -> String {
+    let InputContent::File(path) = &file.content else { return file.file.clone() };
+    let folder = path.parent().and_then(Path::file_name).map(|name| name.to_string_lossy().into_owned());
+    folder.map_or_else(|| file.file.clone(), |folder| format!("{folder}/{}", file.file))
+}
+
+/// Servers were prepared since the file was looked at.
+fn unchanged(input: &Input, file: &InputFile) -> Result<(), Failure> {
+    let (_, sha256) = file.digest().map_err(|error| unreadable(file, &error))?;
+    if sha256 == input.sha256 {
+        return Ok(());
+    }
+    Err(Failure::wrong(format!(
+        "error: {}: it changed while the run was being prepared; start the run again",
+        input.name
+    )))
 }
 
 fn unreadable(file: &InputFile, error: &std::io::Error) -> Failure {

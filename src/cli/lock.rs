@@ -46,7 +46,11 @@ pub(super) async fn lock(arguments: LockArguments) -> Result<Exit, Failure> {
     for (path, name, lock) in locked? {
         let mut file = LockFile::read(&path)?.unwrap_or_default();
         let (inputs, servers) = (lock.inputs.len(), lock.servers.len());
-        file.experiments.insert(name.clone(), lock);
+        match file.experiments.get_mut(&name) {
+            // One profile more of the same files.
+            Some(known) if arguments.spec.profile.is_some() && known.inputs == lock.inputs => known.add(lock),
+            _ => drop(file.experiments.insert(name.clone(), lock)),
+        }
         file.write(&path)?;
         say(&format!("{name}: {inputs} files and {servers} servers are in {}", path.display()));
     }
@@ -66,7 +70,15 @@ async fn lock_all(
         if options.profile.is_none() {
             for profile in first.profiles() {
                 options.profile = Some(profile);
-                lock.add(one(&options, file, &arguments.server, ledger).await?);
+                match one(&options, file, &arguments.server, ledger).await {
+                    Ok(more) => lock.add(more),
+                    // What this machine cannot do with one profile does not concern the others.
+                    Err(failure) => say(&format!(
+                        "note: profile {} is not locked: {}",
+                        options.profile.as_deref().unwrap_or_default(),
+                        failure.first_line()
+                    )),
+                }
             }
         }
         locked.push((root(file).join(LOCK_FILE), first.name, lock));

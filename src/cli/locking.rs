@@ -18,6 +18,8 @@ pub(super) struct Locking {
     refuse: bool,
     /// Whether the locked servers are preferred where an environment leaves a choice.
     prefer: bool,
+    /// Whether trials of the same run were made with the locked servers.
+    resumed: bool,
 }
 
 impl Locking {
@@ -38,10 +40,24 @@ impl Locking {
                     "error: run {run} has no {LOCK_FILE} (it is of an older loadlab): repeat it without --locked"
                 )));
             }
-            return Ok(Self { lock, place, refuse, prefer: true });
+            return Ok(Self { lock, place, refuse, prefer: true, resumed: false });
         }
         let path = resumed.map_or_else(|| root(&spec.file).join(LOCK_FILE), |run| run.join(LOCK_FILE));
-        let file = LockFile::read(&path)?;
+        let file = match LockFile::read(&path) {
+            Ok(file) => file,
+            // A file, and the person's own to mend; without --locked nobody asked for it.
+            Err(error) if refuse => return Err(Failure::wrong(format!("error: --locked: {error}"))),
+            Err(error) => {
+                say(&format!("note: {error}; it is left out of account"));
+                None
+            }
+        };
+        if let Some(run) = resumed.filter(|_| refuse && file.is_none()) {
+            return Err(Failure::wrong(format!(
+                "error: --locked: the run {} has no lock (an older loadlab made it): resume it without --locked",
+                run.display()
+            )));
+        }
         let none = if file.is_some() { "no entry of this experiment" } else { "not there" };
         let lock = file.and_then(|mut file| file.experiments.remove(&spec.name));
         if refuse && lock.is_none() {
@@ -51,7 +67,8 @@ impl Locking {
                 spec.file.display()
             )));
         }
-        Ok(Self { lock, place: path.display().to_string(), refuse, prefer: refuse || resumed.is_some() })
+        let resumed = resumed.is_some();
+        Ok(Self { lock, place: path.display().to_string(), refuse, prefer: refuse || resumed, resumed })
     }
 
     /// Servers to prefer.
@@ -75,6 +92,14 @@ impl Locking {
     /// With `--locked`, when one is not as it was: exit code 3.
     pub(super) fn servers(&self, found: &[PinnedServer]) -> Result<(), Failure> {
         let drift = self.lock.as_ref().map(|lock| lock.server_drift(found)).unwrap_or_default();
+        if self.resumed && !drift.is_empty() {
+            // Half of the trials on another server would be no run.
+            let lines: Vec<String> = drift.iter().map(Drift::to_string).collect();
+            return Err(Failure::environment(format!(
+                "error: the servers are not those that the run was begun with:\n  {}\n  what to do: bring them back, or start a new run",
+                lines.join("\n  ")
+            )));
+        }
         self.tell(&drift, Failure::environment)
     }
 

@@ -11,6 +11,9 @@ use crate::plan::Plan;
 use crate::run::LoadSteps;
 use crate::spec::Spec;
 
+/// Treatments whose servers are made ready before the first trial.
+pub(super) const LOOKED_AT: u64 = 4_096;
+
 /// What is known when everything is there.
 pub(super) struct Ready {
     /// What the trials will take.
@@ -48,7 +51,7 @@ pub(super) async fn find_servers(
     let mut left_out = LeftOut::default();
     // Above this, treatments of one experiment do not bring further environments but by chance;
     // those are prepared when they come.
-    for index in 0..plan.treatments().min(4_096) {
+    for index in 0..plan.treatments().min(LOOKED_AT) {
         let bound = spec.bind(&plan.treatment(index))?;
         if let Err(why) = servers.ready_for(&bound).await? {
             left_out.add(spec.design.label(&plan.treatment(index)), why);

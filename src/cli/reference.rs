@@ -1,5 +1,6 @@
 //! What stands behind `docs/CLAIMS.md`: the claims of all experiment files, each judged by the newest kept run of its experiment.
 
+use std::collections::BTreeMap;
 use std::path::Path;
 
 use serde_json::Value;
@@ -112,7 +113,26 @@ fn changed(spec: &Spec, options: &LoadOptions, run: &StoredRun) -> Vec<String> {
     names.sort_unstable();
     names.dedup();
     let differs = |name: &&String| !WORDS.contains(&name.as_str()) && now.get(*name) != then.get(*name);
-    names.into_iter().filter(differs).map(|name| format!("`{name}`")).collect()
+    let mut changed: Vec<String> =
+        names.into_iter().filter(differs).map(|name| format!("`{name}`")).collect();
+    changed.extend(changed_files(&today, run));
+    changed
+}
+
+/// Files that the experiment names and that are others today. The experiment file itself is held part by part: words for readers
+/// change nothing.
+fn changed_files(today: &Spec, run: &StoredRun) -> Vec<String> {
+    let Ok(files) = today.inputs() else { return vec!["a file that it names".to_owned()] };
+    let own = format!("experiments/{}", run.manifest.spec.file);
+    let now: BTreeMap<String, String> = files
+        .iter()
+        .filter_map(|file| Some((file.place.clone()?, file.digest().ok()?.1)))
+        .filter(|(name, _)| *name != own)
+        .collect();
+    let then = run.manifest.inputs.iter().filter(|input| input.name != own);
+    then.filter(|input| now.get(&input.name).is_some_and(|digest| *digest != input.sha256))
+        .map(|input| format!("`{}`", input.name))
+        .collect()
 }
 
 #[cfg(test)]

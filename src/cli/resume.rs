@@ -2,6 +2,7 @@
 
 use std::path::{Path, PathBuf};
 
+use super::differences::differing_hosts;
 use super::failure::Failure;
 use super::options::ControlOptions;
 use super::run::RunArguments;
@@ -9,7 +10,7 @@ use crate::environment::choose::On;
 use crate::model::Backend;
 use crate::plan::Plan;
 use crate::spec::{self, Spec};
-use crate::store::{OptionsUsed, RunFolder, newest_run, read_run};
+use crate::store::{HostFacts, OptionsUsed, RunFolder, newest_run, read_run};
 
 /// The folder to resume; options that the first start used apply again.
 pub(super) fn resumed(arguments: &mut RunArguments, run: &str) -> Result<PathBuf, Failure> {
@@ -80,6 +81,14 @@ pub(super) fn reopen(path: &Path, spec: &Spec, plan: Plan) -> Result<(RunFolder,
             "error: {} cannot be resumed: the experiment file, a file it names or the options have changed since it was started \
              (its text is in run.json); start a new run instead",
             path.display()
+        )));
+    }
+    let differs = differing_hosts(&manifest.host, &HostFacts::read(path));
+    if !differs.is_empty() {
+        return Err(Failure::environment(format!(
+            "error: {} was begun on another machine, or this one was changed since: {}; complete it there, or start a new run",
+            path.display(),
+            differs.join("; ")
         )));
     }
     Ok((folder, plan))

@@ -2,8 +2,10 @@
 
 use std::collections::BTreeSet;
 
+use serde_json::Value;
+
 use super::observations::find;
-use crate::model::{Guard, TrialRecord};
+use crate::model::{Guard, Measurement, TrialRecord};
 
 /// Numbers of a step that do not depend on how fast the client is.
 const NOT_THE_CLIENTS: [&str; 5] =
@@ -20,7 +22,7 @@ pub(super) struct ClientWork {
     trials: usize,
     /// Those in which the client was the narrow place.
     bound: usize,
-    /// Parameters of the steps: how rows were made, encoded, sent and read.
+    /// How rows were made, encoded, sent and read.
     ways: BTreeSet<String>,
 }
 
@@ -30,13 +32,36 @@ impl ClientWork {
         let found = || steps.iter().flat_map(|step| find(record, step));
         self.trials += 1;
         self.bound += usize::from(found().any(|found| found.guards.contains(&Guard::ClientBound)));
-        self.ways.insert(found().map(|found| found.parameters.as_str()).collect::<Vec<_>>().join("\n"));
+        self.ways.insert(found().map(way).collect::<Vec<_>>().join("\n"));
     }
 
     /// Whether the client set the pace in half of the trials or more: fewer do not move a mean over blocks to where it is.
     fn is_bound(&self) -> bool {
         self.bound > 0 && 2 * self.bound >= self.trials
     }
+}
+
+/// Parameters of steps that change nothing of what the client does: they are the server's, or say what is done beside the clock. The
+/// table is told by its rows, since its number depends on what else the experiment has.
+const THE_SERVERS: [&str; 7] = ["table", "freeze", "same_transaction", "until", "verify", "cache", "state"];
+
+/// What the client did in a step: its parameters, and how large a row was.
+#[expect(clippy::cast_precision_loss, reason = "bytes of a row need not be exact")]
+fn way(found: &Measurement) -> String {
+    let parameters = match serde_json::from_str(&found.parameters) {
+        Ok(parameters) => clients(parameters).to_string(),
+        Err(_) => found.parameters.clone(),
+    };
+    let row = found.payload_bytes.zip(found.rows).filter(|(_, rows)| *rows > 0);
+    let row = row.map_or(0.0, |(bytes, rows)| (bytes as f64 / rows as f64 + 0.5).floor());
+    format!("{parameters} {row}")
+}
+
+/// The same without what is the server's.
+fn clients(value: Value) -> Value {
+    let Value::Object(entries) = value else { return value };
+    let kept = entries.into_iter().filter(|(key, _)| !THE_SERVERS.contains(&key.as_str()));
+    Value::Object(kept.map(|(key, value)| (key, clients(value))).collect())
 }
 
 /// Whether a ratio is the client's and no difference between servers or their settings: in a pair of treatments that did the same client
@@ -75,6 +100,26 @@ mod tests {
         let (text, binary) = (work(6, "text"), work(6, "binary"));
         let quiet = work(0, "binary");
         assert!(hides_the_server([&text, &binary], [&quiet]), "a pair of them did the same");
+    }
+
+    /// The mistake of comparing whole parameters: FREEZE is nothing to the client, a wider table is.
+    #[test]
+    fn what_the_client_does_is_told_from_what_the_server_does() {
+        let step = |parameters: &str, bytes| Measurement {
+            parameters: parameters.to_owned(),
+            rows: Some(10),
+            payload_bytes: Some(bytes),
+            ..Measurement::default()
+        };
+        let plain = r#"{"load":{"table":0,"method":{"copy":{"format":"binary","freeze":false}},"until":"committed"}}"#;
+        let freeze =
+            r#"{"load":{"table":1,"method":{"copy":{"format":"binary","freeze":true}},"until":"durable"}}"#;
+        let text =
+            r#"{"load":{"table":0,"method":{"copy":{"format":"text","freeze":false}},"until":"committed"}}"#;
+        assert_eq!(way(&step(plain, 200)), way(&step(freeze, 200)));
+        assert_ne!(way(&step(plain, 200)), way(&step(text, 200)));
+        assert_ne!(way(&step(plain, 200)), way(&step(plain, 900)), "wider rows");
+        assert_eq!(way(&step("no JSON", 0)), "no JSON 0");
     }
 
     #[test]

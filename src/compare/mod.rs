@@ -13,7 +13,7 @@ mod stopping;
 mod summary;
 mod versus;
 
-pub use crate::stats::MIN_BLOCKS;
+pub use crate::stats::{MIN_BLOCKS, median};
 pub use claims::{
     Comparison, Facts, Judgement, Kind, Precondition, Ratio, Tolerance, Verdict, judge, rebound,
 };

@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 
-use super::observations::{Observations, find, is_counted};
+use super::observations::{Observations, find, is_counted, reasons};
 use super::summary::{answers, step_names};
 use crate::model::{Design, Phase, Sample, TrialRecord};
 use crate::stats::{blocks_needed, components, detectable, mean, relative_error, standard_deviation};
@@ -82,6 +82,10 @@ fn step_noise(records: &[TrialRecord], design: &Design, step: &str) -> Option<No
 
 /// Variance of the log of a trial's rate that its repetitions, or else its own time series, lead to expect.
 fn own_variance(record: &TrialRecord, step: &str) -> Option<f64> {
+    // A guarded or failed trial is in no number; its own noise would be that of what guarded it.
+    if !reasons(record, step).is_empty() {
+        return None;
+    }
     let values: Option<Vec<f64>> = find(record, step)
         .map(|found| Some(found.spans.seconds.ln()).filter(|log| log.is_finite()))
         .collect();

@@ -18,11 +18,16 @@ pub struct InQuestion {
 #[must_use]
 pub fn in_question(records: &[TrialRecord], design: &Design, claims: &[Claim], facts: &Facts) -> InQuestion {
     let judgements = judge(claims, records, design, facts);
-    let open = judgements.iter().filter(|judgement| judgement.verdict != Some(Verdict::NotComparable));
-    let of_claims: Vec<_> = open
-        .flat_map(|judgement| &judgement.comparisons)
-        .filter_map(|comparison| comparison.ratio.map(|ratio| (ratio.ratio, ratio.together)))
-        .collect();
+    let mut of_claims = Vec::new();
+    for judgement in &judgements {
+        let ratios = judgement.comparisons.iter().map(|comparison| comparison.ratio);
+        if judgement.verdict != Some(Verdict::NotComparable) {
+            of_claims.extend(ratios.flatten().map(|ratio| (ratio.ratio, ratio.together)));
+        } else if !judgement.left_out.is_empty() && ratios.clone().any(|ratio| ratio.is_none()) {
+            // Its trials are there and not one pair of them is valid: further blocks may bring one.
+            of_claims.push((1.0, None));
+        }
+    }
     if !of_claims.is_empty() {
         return InQuestion { of_claims: true, intervals: of_claims };
     }

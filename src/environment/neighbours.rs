@@ -16,6 +16,10 @@ pub fn runs() -> Option<Vec<u32>> {
 /// The same from any folder with the files of `/proc`; `own` is this process.
 fn runs_in(proc: &Path, own: u32) -> Option<Vec<u32>> {
     let name = fs::read(proc.join(own.to_string()).join("comm")).ok()?;
+    // Where processes of others are hidden (`hidepid`), the first one is, and nothing can be said.
+    if !proc.join("1").is_dir() {
+        return None;
+    }
     let entries = fs::read_dir(proc).ok()?.flatten();
     let number = |entry: fs::DirEntry| entry.file_name().to_str()?.parse::<u32>().ok();
     let other = |pid: &u32| {
@@ -66,5 +70,8 @@ mod tests {
     #[test]
     fn without_such_files_nothing_is_known() {
         assert_eq!(runs_in(Path::new("/does/not/exist"), 1), None);
+        let hidden = tempfile::tempdir().expect("folder");
+        process(hidden.path(), 7, "loadlab", b"loadlab\0run\0a.yaml\0");
+        assert_eq!(runs_in(hidden.path(), 7), None, "the processes of others are hidden");
     }
 }

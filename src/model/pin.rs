@@ -17,6 +17,9 @@ pub struct Input {
     pub bytes: u64,
     /// SHA-256 in hexadecimal; of a folder without files nothing.
     pub sha256: String,
+    /// Whether it may be started as a program; a copy may as well.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub executable: bool,
     /// Why the run's folder holds no copy.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub left_out: Option<String>,

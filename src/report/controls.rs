@@ -16,7 +16,8 @@ pub fn controls_table(controls: Option<&ControlSummary>, width: u16) -> String {
     let tables = sections(controls).into_iter().map(|section| draw(&section, width));
     let notes = notes(controls).into_iter().map(|note| wrap(&note, usize::from(width)));
     let notes = notes.collect::<Vec<_>>().join("\n");
-    tables.chain([notes]).collect::<Vec<_>>().join("\n\n") + "\n"
+    let parts: Vec<String> = tables.chain([notes]).filter(|part| !part.is_empty()).collect();
+    if parts.is_empty() { String::new() } else { parts.join("\n\n") + "\n" }
 }
 
 /// Controls as Markdown; empty without controls.
@@ -140,7 +141,9 @@ fn floor_words(controls: &ControlSummary) -> Option<String> {
     controls.treatment.as_ref()?;
     let worst = controls.noise_floor.iter().max_by(|a, b| a.differs_by().total_cmp(&b.differs_by()));
     let Some(worst) = worst else {
-        return Some("The machine's noise floor needs two blocks or more.".to_owned());
+        return Some(
+            "The machine's noise floor is not known: it needs two blocks in which both trials of the treatment are valid.".to_owned(),
+        );
     };
     let most = if controls.noise_floor.len() > 1 { "at most " } else { "" };
     let interval =

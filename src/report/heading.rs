@@ -4,6 +4,7 @@ use std::collections::BTreeMap;
 
 use super::machine::machine;
 use super::numbers::short_seconds;
+use crate::compare::median;
 use crate::model::{DEFAULT_BLOCK_SIZE, ServerFacts, TrialRecord, block_size_words};
 use crate::store::RunManifest;
 
@@ -34,30 +35,38 @@ fn progress(run: &RunManifest, records: &[TrialRecord]) -> String {
         0
     };
     let (done, all) = (records.len() as u64, run.trials_planned);
-    let stopped_by_rule = run.design.blocks.max > run.design.blocks.min
-        && done >= all / u64::from(run.design.blocks.max.max(1)) * u64::from(run.design.blocks.min);
     let control = records.iter().filter(|record| record.trial.control).count() as u64;
     let (done, planned) = (done - control, all.saturating_sub(controls));
     if done >= planned && control >= controls {
         let controls = if controls > 0 { format!(" and {controls} control trials") } else { String::new() };
         format!("all {planned} trials{controls}")
-    } else if stopped_by_rule && run.ended_at.is_some() {
+    } else if run.ended_by_rule.is_some() {
         format!("{done} of at most {planned} trials, ended by the rule of its blocks")
     } else {
-        format!(
-            "{done} of {planned} trials: INCOMPLETE, `loadlab run {} --resume` completes it",
-            run.spec.file
-        )
+        format!("{done} of {planned} trials: INCOMPLETE, `{}` completes it", completing(run))
     }
+}
+
+/// The command that completes a run. A repetition has its experiment in its own folder.
+#[must_use]
+pub fn completing(run: &RunManifest) -> String {
+    let (experiment, name, file) = (&run.experiment, &run.run, &run.spec.file);
+    if run.rerun_of.is_some() && !run.inputs.is_empty() {
+        let folder = format!("results/{experiment}/{name}");
+        return format!("loadlab run {folder}/inputs/experiments/{file} --resume {folder}");
+    }
+    format!("loadlab run {file} --resume")
 }
 
 /// The servers that were really used, each with what a sync costs on it.
 pub(super) fn servers(records: &[TrialRecord]) -> Vec<String> {
     let mut syncs: BTreeMap<String, Vec<f64>> = BTreeMap::new();
-    for server in records.iter().filter_map(|record| record.server.as_ref()) {
+    for server in
+        records.iter().filter(|record| !record.trial.control).filter_map(|record| record.server.as_ref())
+    {
         syncs.entry(words(server)).or_default().extend(server.sync_seconds);
     }
-    let lines = syncs.into_iter().map(|(server, seconds)| match middle(seconds) {
+    let lines = syncs.into_iter().map(|(server, seconds)| match median(&seconds) {
         Some(seconds) => format!("{server}, a sync takes {}", short_seconds(seconds)),
         None => server,
     });
@@ -68,7 +77,7 @@ pub(super) fn servers(records: &[TrialRecord]) -> Vec<String> {
 fn others(records: &[TrialRecord]) -> Option<String> {
     let steps = records.iter().flat_map(|record| &record.measurements);
     let judged = steps.filter(|step| step.spans.seconds >= SHORTEST_SECONDS);
-    let cpus = middle(judged.filter_map(|step| step.pressure.other_cpus).collect())?;
+    let cpus = median(&judged.filter_map(|step| step.pressure.other_cpus).collect::<Vec<_>>())?;
     (cpus >= WORTH_A_WORD)
         .then(|| format!("other programs kept {cpus:.1} CPUs busy meanwhile (median of steps)"))
 }
@@ -79,12 +88,6 @@ fn words(server: &ServerFacts) -> String {
     let unusual = server.cluster.as_ref().map(|c| c.block_size).filter(|size| *size != DEFAULT_BLOCK_SIZE);
     let blocks = unusual.map(|size| format!(", blocks of {}", block_size_words(size))).unwrap_or_default();
     format!("{}: PostgreSQL {version}{blocks}, {backend} ({})", server.environment, server.identity)
-}
-
-/// The median, the lower one of two in the middle.
-fn middle(mut seconds: Vec<f64>) -> Option<f64> {
-    seconds.sort_by(f64::total_cmp);
-    seconds.get(seconds.len().saturating_sub(1) / 2).copied()
 }
 
 /// `15.18` of 150018.
@@ -98,8 +101,6 @@ mod tests {
 
     #[test]
     fn a_sync_is_told_in_two_digits() {
-        assert_eq!(middle(vec![]), None);
-        assert_eq!(middle(vec![3.0, 1.0, 2.0]), Some(2.0));
         assert_eq!(short_seconds(0.000_004_2), "4 us");
         assert_eq!(short_seconds(0.000_312), "0.31 ms");
         assert_eq!(short_seconds(0.0123), "12 ms");

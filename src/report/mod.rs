@@ -19,7 +19,7 @@ mod versus;
 pub use claims::{claims_markdown, claims_table, verdict_counts};
 pub use claims_document::{Reference, Standing, Tested, TestedClaim, claims_document};
 pub use controls::{controls_markdown, controls_table};
-pub use heading::heading;
+pub use heading::{completing, heading};
 pub use markdown::markdown;
 pub use progress::{FinishedTrial, PlanSize, Progress, WorkingStep};
 pub use terminal::table;

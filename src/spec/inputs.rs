@@ -76,6 +76,14 @@ impl InputFile {
         Ok((bytes, hex(&hash.finalize())))
     }
 
+    /// Whether it may be started as a program.
+    #[must_use]
+    pub fn is_executable(&self) -> bool {
+        use std::os::unix::fs::PermissionsExt as _;
+        let InputContent::File(path) = &self.content else { return false };
+        fs::metadata(path).is_ok_and(|found| found.permissions().mode() & 0o111 != 0)
+    }
+
     /// All of it.
     ///
     /// # Errors

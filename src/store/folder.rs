@@ -16,7 +16,7 @@ use super::manifest::{RunManifest, check_name};
 use super::parquet;
 use super::redact::{redact, redact_json};
 use super::schema::SCHEMA_VERSION;
-use crate::model::{PlannedTrial, TrialRecord};
+use crate::model::{Input, PlannedTrial, TrialRecord};
 
 const MANIFEST: &str = "run.json";
 pub(super) const JOURNAL: &str = "journal.jsonl";
@@ -144,8 +144,8 @@ impl RunFolder {
     }
 
     /// Keeps the copy of a file that shaped the run, as `inputs/<name>`.
-    pub fn keep_input(&self, name: &str, bytes: &[u8]) -> Result<(), StoreError> {
-        inputs::keep(&self.path, name, bytes)
+    pub fn keep_input(&self, input: &Input, bytes: &[u8]) -> Result<(), StoreError> {
+        inputs::keep(&self.path, &input.name, bytes, input.executable)
     }
 
     /// Writes the run's own `loadlab.lock`.

@@ -34,11 +34,31 @@ pub fn too_large(bytes: u64, kept: u64) -> Option<String> {
 #[must_use]
 pub fn secret(bytes: &[u8]) -> Option<String> {
     let text = std::str::from_utf8(bytes).ok()?;
-    (redact(text) != text).then(|| SECRET.to_owned())
+    // A column of that name, or its generator, is no password.
+    let lines: Vec<&str> = text.lines().filter(|line| !opens_a_list(line)).collect();
+    let lines_hold_one = lines.iter().any(|line| is_pgpass(line));
+    let text = lines.join("\n");
+    (lines_hold_one || redact(&text) != text).then(|| SECRET.to_owned())
+}
+
+/// `password: {text: ...}` or `password:` alone: what follows is a map or list of YAML.
+fn opens_a_list(line: &str) -> bool {
+    let Some((key, value)) = line.split_once(':') else { return false };
+    let value = value.trim();
+    let is_key = key.trim().chars().all(|c| c.is_ascii_alphanumeric() || c == '_');
+    is_key && (value.is_empty() || value.starts_with(['{', '[']))
+}
+
+/// `host:port:database:user:password`, a line of a password file.
+fn is_pgpass(line: &str) -> bool {
+    let fields: Vec<&str> = line.trim().split(':').collect();
+    let [_, port, _, user, password] = fields[..] else { return false };
+    let is_port = port == "*" || !port.is_empty() && port.bytes().all(|byte| byte.is_ascii_digit());
+    is_port && !user.is_empty() && !password.is_empty() && !line.contains(' ')
 }
 
 /// Keeps the copy of a file; `name` ends with a slash for a folder.
-pub(super) fn keep(run: &Path, name: &str, bytes: &[u8]) -> Result<(), StoreError> {
+pub(super) fn keep(run: &Path, name: &str, bytes: &[u8], executable: bool) -> Result<(), StoreError> {
     let path =
         run.join(INPUTS).join(plain(name).ok_or_else(|| StoreError::BadInput { name: name.to_owned() })?);
     if name.ends_with('/') {
@@ -46,7 +66,14 @@ pub(super) fn keep(run: &Path, name: &str, bytes: &[u8]) -> Result<(), StoreErro
     }
     let folder = path.parent().unwrap_or(run);
     fs::create_dir_all(folder).map_err(io("create", folder))?;
-    write_bytes(&path, bytes)
+    write_bytes(&path, bytes)?;
+    if executable { allow_to_start(&path) } else { Ok(()) }
+}
+
+/// Lets a copied program be started as the original could be.
+fn allow_to_start(path: &Path) -> Result<(), StoreError> {
+    use std::os::unix::fs::PermissionsExt as _;
+    fs::set_permissions(path, fs::Permissions::from_mode(0o755)).map_err(io("set the rights of", path))
 }
 
 /// A temporary folder with everything that a run needs, apart from the run's own, which is evidence.
@@ -108,7 +135,8 @@ fn place(
     into: &Path,
 ) -> Result<Result<(), String>, StoreError> {
     // A file without a place is where the experiment says, or it will say that it is not.
-    let Some(name) = plain(&input.name).filter(|_| !input.name.starts_with(OUTSIDE)) else {
+    let elsewhere = input.left_out.is_some() && input.name.starts_with(OUTSIDE);
+    let Some(name) = plain(&input.name).filter(|_| !elsewhere) else {
         return Ok(Ok(()));
     };
     let target = into.join(name);
@@ -143,6 +171,9 @@ fn place(
         std::os::unix::fs::symlink(&source, &target).map_err(io("link", &target))?;
     } else {
         fs::copy(source, &target).map_err(io("copy to", &target))?;
+        if input.executable {
+            allow_to_start(&target)?;
+        }
     }
     Ok(Ok(()))
 }
@@ -184,15 +215,28 @@ mod tests {
     fn copies_stay_inside_and_hold_no_password() {
         let folder = tempfile::tempdir().unwrap();
         for name in ["../x", "/etc/x", "", "a/../../x"] {
-            assert!(keep(folder.path(), name, b"x").is_err(), "{name}");
+            assert!(keep(folder.path(), name, b"x", false).is_err(), "{name}");
         }
-        keep(folder.path(), "experiments/sql/x.sql", b"SELECT 1").unwrap();
-        keep(folder.path(), "experiments/tools/", b"").unwrap();
+        keep(folder.path(), "experiments/sql/x.sql", b"SELECT 1", false).unwrap();
+        keep(folder.path(), "experiments/tools/", b"", false).unwrap();
         assert_eq!(fs::read(folder.path().join("inputs/experiments/sql/x.sql")).unwrap(), b"SELECT 1");
         assert!(folder.path().join("inputs/experiments/tools").is_dir());
         assert!(secret(b"CREATE ROLE me PASSWORD 'canary'").is_some());
         assert_eq!(secret(b"SELECT 1"), None);
         assert_eq!(secret(&[0xff, 0xfe]), None);
+        assert!(secret(b"localhost:5432:db:me:canary\n").is_some(), "a password file");
+        assert_eq!(secret(b"values:\n  password: {text: {length: 8}}\n"), None, "a column of that name");
+    }
+
+    #[test]
+    fn a_copied_program_can_still_be_started() {
+        use std::os::unix::fs::PermissionsExt as _;
+        let folder = tempfile::tempdir().unwrap();
+        for (name, executable) in [("experiments/tools/bench.sh", true), ("experiments/x.sql", false)] {
+            keep(folder.path(), name, b"x", executable).unwrap();
+            let found = fs::metadata(folder.path().join("inputs").join(name)).unwrap();
+            assert_eq!(found.permissions().mode() & 0o100 != 0, executable, "{name}");
+        }
     }
 
     #[test]

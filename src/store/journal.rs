@@ -134,6 +134,15 @@ impl Journal {
         used.max().map_or(0, |attempt| attempt.saturating_add(1))
     }
 
+    /// The last sentence that was written into it.
+    #[must_use]
+    pub fn last_note(&self) -> Option<&str> {
+        self.events.iter().rev().find_map(|event| match event {
+            Event::Note { text, .. } => Some(text.as_str()),
+            _ => None,
+        })
+    }
+
     /// Sentences about what could not be read, for the terminal; empty for a whole journal.
     #[must_use]
     pub fn complaints(&self) -> Vec<String> {

@@ -12,7 +12,6 @@ use super::error::{StoreError, io};
 use super::files::write_bytes;
 use super::folder::{JOURNAL, LOCK, RESERVE, RunFolder, StoredRun, lock, read_run};
 use super::journal::Journal;
-use super::manifest::RunManifest;
 use super::parquet;
 
 /// The journal of a kept run. Its bytes, unpacked, are those of `journal.jsonl`.
@@ -103,23 +102,14 @@ fn not_keepable(run: &StoredRun) -> Option<String> {
         return Some(format!("its journal is damaged: {complaint}"));
     }
     let (done, planned) = (run.journal.done().len() as u64, run.manifest.trials_planned);
-    if run.manifest.ended_at.is_none() || !(done == planned || ended_by_rule(&run.manifest, done)) {
+    if run.manifest.ended_at.is_none() || !(done == planned || run.manifest.ended_by_rule.is_some()) {
+        let why = run.journal.last_note().map(|note| format!(" (its last note: {note})")).unwrap_or_default();
         return Some(format!(
-            "it is not finished: {done} of {planned} trials are done; complete it with `run --resume`"
+            "it is not finished: {done} of {planned} trials are done{why}; complete it with `run --resume`"
         ));
     }
     let measured = |journal: &Journal| journal.records().iter().any(|record| !record.measurements.is_empty());
     (!measured(&run.journal)).then(|| "nothing was measured in it".to_owned())
-}
-
-/// Whether so many trials are whole blocks, and enough for a design that may end early.
-fn ended_by_rule(run: &RunManifest, done: u64) -> bool {
-    let blocks = &run.design.blocks;
-    let block = run.trials_planned / u64::from(blocks.max.max(1));
-    blocks.max > blocks.min
-        && block > 0
-        && done.is_multiple_of(block)
-        && done / block >= u64::from(blocks.min)
 }
 
 /// Writes the packed journal, reads it back, and only then removes the other.

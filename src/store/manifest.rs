@@ -51,6 +51,9 @@ pub struct RunManifest {
     pub host: HostFacts,
     /// When the run began (UTC).
     pub started_at: Timestamp,
+    /// Why the rule of its blocks ended it before the last block; `None` for any other end.
+    #[serde(default)]
+    pub ended_by_rule: Option<String>,
     /// When its last trial ended (UTC); `None` while it runs and after a kill.
     pub ended_at: Option<Timestamp>,
 }

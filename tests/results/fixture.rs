@@ -365,6 +365,7 @@ fn manifest(experiment: &str, run: &str, design: Design, trials: u64) -> RunMani
             ..Default::default()
         },
         started_at: "2017-06-08T10:15:30Z".parse().unwrap(),
+        ended_by_rule: None,
         ended_at: None,
     }
 }

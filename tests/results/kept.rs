@@ -117,14 +117,27 @@ fn a_damaged_journal_is_not_kept() {
 }
 
 #[test]
-fn a_run_that_ended_by_its_own_rule_is_finished_after_whole_blocks() {
+fn a_run_that_ended_by_its_own_rule_is_finished() {
     let mut example = finished(8);
     example.manifest.design.blocks.min = 6;
+    example.manifest.ended_by_rule = Some("after 6 blocks every interval is narrow".to_owned());
     example.records.truncate(24);
     let results = tempfile::tempdir().unwrap();
     assert!(!keep(&written(&example, results.path())).unwrap().before);
-    example.records.truncate(23);
-    assert!(refusal(&example).contains("23 of 32"));
+}
+
+/// Looking at the numbers and stopping is not the declared rule, even after whole blocks.
+#[test]
+fn a_run_stopped_by_hand_after_whole_blocks_does_not_pass_as_ended_by_its_rule() {
+    let mut example = finished(8);
+    example.manifest.design.blocks.min = 6;
+    example.records.truncate(24);
+    assert!(refusal(&example).contains("24 of 32"));
+    let heading = loadlab::report::heading(&example.manifest, &example.records).join("\n");
+    assert!(heading.contains("INCOMPLETE") && !heading.contains("ended by the rule"), "{heading}");
+    example.manifest.ended_by_rule = Some("after 6 blocks every interval is narrow".to_owned());
+    let heading = loadlab::report::heading(&example.manifest, &example.records).join("\n");
+    assert!(heading.contains("ended by the rule"), "{heading}");
 }
 
 #[test]

@@ -3,6 +3,8 @@
 //! What one run does not know, such as one that an older loadlab made, is told and not held against the two: else nothing
 //! could be compared with a machine that shows less of itself.
 
+use std::collections::BTreeSet;
+
 use super::{Differences, Fact, all, differ};
 use crate::model::TrialRecord;
 use crate::store::{DeviceFacts, HostFacts};
@@ -67,10 +69,37 @@ pub(super) fn hosts(found: &mut Differences, a: &HostFacts, b: &HostFacts) {
     }
 }
 
+/// What must be equal and is known to differ, apart from what servers' data lie on.
+pub(in crate::cli) fn differing_hosts(a: &HostFacts, b: &HostFacts) -> Vec<String> {
+    let mut found = Differences::default();
+    let without = |host: &HostFacts| HostFacts { data_devices: Vec::new(), ..host.clone() };
+    hosts(&mut found, &without(a), &without(b));
+    found.machine
+}
+
 /// Where servers run, and whether their commits are safe.
 pub(super) fn servers(found: &mut Differences, a: &[TrialRecord], b: &[TrialRecord]) {
+    // Treatments that only one run has are not compared; what they need says nothing about the others.
+    let labels = |records: &[TrialRecord]| -> BTreeSet<String> {
+        records
+            .iter()
+            .filter(|record| record.server.is_some())
+            .map(|record| record.treatment.clone())
+            .collect()
+    };
+    let (of_a, of_b) = (labels(a), labels(b));
+    let common = |records: &[TrialRecord]| -> Vec<TrialRecord> {
+        let both =
+            |record: &&TrialRecord| of_a.contains(&record.treatment) && of_b.contains(&record.treatment);
+        records
+            .iter()
+            .filter(both)
+            .map(|record| TrialRecord { samples: Vec::new(), ..record.clone() })
+            .collect()
+    };
+    let (a, b) = (common(a), common(b));
     for (what, fact) in OF_SERVERS {
-        differ(&mut found.machine, what, &all(a, fact), &all(b, fact));
+        differ(&mut found.machine, what, &all(&a, fact), &all(&b, fact));
     }
 }
 

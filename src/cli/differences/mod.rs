@@ -2,10 +2,13 @@
 
 mod machine;
 
+pub(super) use machine::differing_hosts;
+
 use std::collections::BTreeSet;
 
+use crate::compare::median;
 use crate::model::TrialRecord;
-use crate::store::{OptionsUsed, StoredRun};
+use crate::store::{OptionsUsed, RunManifest, StoredRun};
 
 /// Facts of two runs that differ.
 #[derive(Debug, Default)]
@@ -44,6 +47,9 @@ pub(super) fn differences(first: &StoredRun, second: &StoredRun) -> Differences 
     differ(other, "loadlab", &tool(first), &tool(second));
     differ(other, "experiment", &short(&a.spec.hash), &short(&b.spec.hash));
     differ(other, "options", &options(&a.spec.options), &options(&b.spec.options));
+    // Whether there were any, not who asked: a repetition asks for what the first run had by itself.
+    let controls = |run: &RunManifest| if run.controls.is_some() { "with" } else { "without" };
+    differ(other, "controls", controls(a), controls(b));
     differ(other, "seed", &a.seed.to_string(), &b.seed.to_string());
     settings(other, &of_a, &of_b);
     found
@@ -51,12 +57,10 @@ pub(super) fn differences(first: &StoredRun, second: &StoredRun) -> Differences 
 
 type Fact = fn(&TrialRecord) -> Option<String>;
 
-/// Seconds a sync takes, the middle one of all trials.
+/// Seconds a sync takes, the median over all trials.
 fn sync(records: &[TrialRecord]) -> Option<f64> {
-    let mut seconds: Vec<f64> =
-        records.iter().filter_map(|record| record.server.as_ref()?.sync_seconds).collect();
-    seconds.sort_by(f64::total_cmp);
-    seconds.get(seconds.len() / 2).copied()
+    let seconds = records.iter().filter(|record| !record.trial.control);
+    median(&seconds.filter_map(|record| record.server.as_ref()?.sync_seconds).collect::<Vec<_>>())
 }
 
 fn identity(record: &TrialRecord) -> Option<String> {
@@ -76,9 +80,8 @@ fn options(used: &OptionsUsed) -> String {
     let profile = used.profile.iter().map(|name| format!("--profile {name}"));
     let set = used.set.iter().map(|set| format!("--set {set}"));
     let only = used.only.iter().map(|only| format!("--only {only}"));
-    let controls = used.controls.map(|on| if on { "--controls" } else { "--no-controls" }.to_owned());
     let beside = used.beside_others.then(|| "--beside-others".to_owned());
-    let all: Vec<String> = profile.chain(set).chain(only).chain(controls).chain(beside).collect();
+    let all: Vec<String> = profile.chain(set).chain(only).chain(beside).collect();
     if all.is_empty() { "none".to_owned() } else { all.join(" ") }
 }
 

@@ -102,6 +102,7 @@ pub(super) fn manifest(
         environments: servers.chosen.clone(),
         host: measured.host,
         started_at: Timestamp::now(),
+        ended_by_rule: None,
         ended_at: None,
     }
 }

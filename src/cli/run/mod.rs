@@ -17,6 +17,7 @@ use super::inputs::Inputs;
 use super::interrupt;
 use super::locking::Locking;
 use super::options::{self, ControlOptions, LockOptions, ServerOptions, SpecOptions};
+use super::ready::LOOKED_AT;
 use super::resume::{reopen, resumed};
 use super::say;
 use super::space::writable;
@@ -105,6 +106,14 @@ pub(super) async fn execute(mut arguments: RunArguments) -> Result<Ended, Failur
         return Err(Failure::wrong(format!(
             "error: the plan has {} trials, each on a fresh server: narrow it with --only or a profile, or allow it with --many",
             report::count(plan.trials())
+        )));
+    }
+    if arguments.lock.locked && plan.treatments() > LOOKED_AT {
+        return Err(Failure::wrong(format!(
+            "error: --locked: the servers of {} treatments cannot all be looked at before the first trial: narrow the plan with --only \
+             to {} or fewer",
+            report::count(plan.treatments()),
+            report::count(LOOKED_AT)
         )));
     }
     commands::refuse_unless(arguments.allow_commands, &commands::of_plan(&spec, &plan)?)?;

@@ -33,7 +33,7 @@ use crate::plan::Plan;
 use crate::report::{self, PlanSize, Progress};
 use crate::run::{self, Event, Prepared, Tally};
 use crate::spec::Spec;
-use crate::store::{ExperimentLock, RunFolder, new_run_id};
+use crate::store::{ExperimentLock, RunFolder, RunManifest, new_run_id};
 
 /// What is shown of the results at the end.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -165,7 +165,7 @@ impl<'a> Session<'a> {
         self.reaper.finish(&self.ledger);
         let tally = ended?;
         if self.shows == Shows::Nothing {
-            return Ok(exit(tally, &path));
+            return Ok(exit(tally, self.folder.manifest(), &path));
         }
         let records = self.folder.records()?;
         let summary = crate::cli::report::summary(self.folder.manifest(), &records);
@@ -181,7 +181,7 @@ impl<'a> Session<'a> {
             let table = crate::cli::report::tables(&summary, controls.as_ref(), &claims);
             print(&format!("\n{}\n\n{table}\nresults: {path}\n", heading.join("\n")));
         }
-        Ok(exit(tally, &path))
+        Ok(exit(tally, self.folder.manifest(), &path))
     }
 
     /// Says that others are at work, and writes down that this was allowed.
@@ -231,7 +231,11 @@ impl<'a> Session<'a> {
                 store(folder, &mut progress, &event)?;
                 if let Event::Finished(record) = event {
                     stopping.add(record);
-                    if let Some(why) = hopeless.add(record).or_else(|| stopping.enough()) {
+                    let by_rule = stopping.enough();
+                    if by_rule.is_some() {
+                        folder.update_manifest(|manifest| manifest.ended_by_rule.clone_from(&by_rule))?;
+                    }
+                    if let Some(why) = hopeless.add(record).or(by_rule) {
                         folder.note(&why)?;
                         progress.note(&format!("the run ends here: {why}"));
                         stop.set(true);
@@ -247,9 +251,11 @@ impl<'a> Session<'a> {
     }
 }
 
-fn exit(tally: Tally, path: &str) -> Exit {
+fn exit(tally: Tally, manifest: &RunManifest, path: &str) -> Exit {
     if tally.cancelled {
-        say(&format!("ended early; complete it with --resume (the run is {path})"));
+        let how =
+            if manifest.rerun_of.is_some() { report::completing(manifest) } else { "--resume".to_owned() };
+        say(&format!("ended early; complete it with {how} (the run is {path})"));
         return Exit::Interrupted;
     }
     if tally.not_run > 0 {
